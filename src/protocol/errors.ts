@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closed table of error codes: what a code means over HTTP, for a retry, for the shell, and what a person should do.
+// Rule: no Failure carries a code that is not here (tools/tidy checks every one), and a code never changes its meaning.
+
+export type Retry = "never" | "later" | "elsewhere";
+
+export type ErrorRow = {
+  /** HTTP status; 0 for a code that never crosses HTTP. */
+  readonly status: number;
+  /** May the same request succeed: never, later, or on another controller. */
+  readonly retry: Retry;
+  /** Exit code of the holdfast command. Faults of a set-up have one each, so that scripts can tell them apart. */
+  readonly exit: number;
+  /** What to do, in one sentence. */
+  readonly advice: string;
+};
+
+const row = (status: number, retry: Retry, exit: number, advice: string): ErrorRow => ({ status, retry, exit, advice });
+
+export const errorTable = {
+  // Requests
+  invalid_request: row(400, "never", 65, "Correct the places listed and send it again."),
+  unauthenticated: row(401, "never", 77, "Present a credential that exists, has not expired and was not revoked."),
+  forbidden: row(403, "never", 77, "Use a credential with the scope that is named."),
+  not_found: row(404, "never", 66, "Check the name or id; list what there is."),
+  conflict: row(409, "never", 76, "Look at the present state; the action does not apply to it."),
+  idempotency_conflict: row(409, "never", 76, "Use a new idempotency key for a different request."),
+  stale_epoch: row(409, "never", 76, "The lease is no longer held; drop the result."),
+  payload_too_large: row(413, "never", 65, "Send less; the limit is in the message."),
+  unsupported_media_type: row(415, "never", 65, "Send application/json."),
+  rate_limited: row(429, "later", 75, "Wait as long as Retry-After says."),
+  internal: row(500, "later", 70, "This is a bug in Holdfast; the controller's log has it under the request id."),
+  stopping: row(503, "elsewhere", 75, "The controller is stopping; try again."),
+  // Nodes
+  node_name_taken: row(409, "never", 76, "Choose another name, or retire the node that has it; pairing does not replace a node."),
+  node_retired: row(403, "never", 77, "The node was retired; pair it again under a new name."),
+  pairing_code_unknown: row(401, "never", 77, "Copy the code again, or make a new one with: holdfast node pair NAME"),
+  pairing_code_used: row(409, "never", 76, "A code pairs one machine; make a new one with: holdfast node pair NAME"),
+  pairing_code_expired: row(410, "never", 76, "Make a new code with: holdfast node pair NAME"),
+  session_superseded: row(409, "never", 78, "Another agent runs with this node's credential; stop one of them, or pair the copy as a node of its own."),
+  clock_off: row(400, "never", 65, "Set the clock of the node."),
+  // The command line and its set-up
+  usage: row(0, "never", 64, "See --help."),
+  no_context: row(0, "never", 78, "Start one with: npm start, or name a controller with HOLDFAST_URL and HOLDFAST_TOKEN."),
+  context_invalid: row(0, "never", 78, "Correct or delete the context file that is named."),
+  config_invalid: row(0, "never", 78, "Correct the places listed."),
+  controller_unreachable: row(0, "later", 69, "Check that the controller runs and that the address is right."),
+  bad_answer: row(0, "later", 69, "The address answers, but not as a Holdfast controller: check it."),
+  secret_missing: row(0, "never", 78, "Give the key by environment or standard input."),
+  secret_in_config: row(0, "never", 78, "Take the key out of the configuration file: give it by environment or standard input."),
+  port_taken: row(0, "later", 81, "Stop what listens there, or choose another port with --listen."),
+  listen_refused: row(0, "never", 82, "Choose an address of this machine and a port that this account may open."),
+  root_unusable: row(0, "never", 83, "Choose another directory with HOLDFAST_ROOT."),
+  root_in_use: row(0, "later", 84, "Use the running one, or stop it first."),
+  disk_full: row(0, "later", 85, "Free some space on the file system that is named."),
+  directory_unwritable: row(0, "never", 86, "Give this account the right to write there, or choose another directory with HOLDFAST_ROOT."),
+  database_missing: row(0, "never", 87, "Set DATABASE_URL, or use: holdfast controller --embedded"),
+  database_unavailable: row(503, "later", 88, "Check that PostgreSQL runs and that DATABASE_URL is right."),
+  database_too_old: row(0, "never", 89, "Use PostgreSQL 15 or newer."),
+  database_rights: row(0, "never", 90, "Give the role in DATABASE_OWNER_URL the rights that are named."),
+  schema_newer: row(0, "never", 91, "The database was migrated by a newer Holdfast: update this one."),
+  schema_older: row(0, "never", 92, "Run: holdfast db migrate"),
+  migration_changed: row(0, "never", 93, "Restore the migration file that is named; applied files never change."),
+  system_call_failed: row(0, "later", 71, "Look at the errno; this may be a limit of the machine."),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(errorTable, code);
+}
+
+/** The row of a code; the row of "internal" for one that this program does not know. */
+export function errorRow(code: string): ErrorRow {
+  return isErrorCode(code) ? errorTable[code] : errorTable.internal;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What crosses HTTP about nodes as people see them, and the facts that a node reports about its machine.
+
+import Type, { type Static } from "typebox";
+import { bytes, exact, id, name, nullable, time } from "./common-schema.ts";
+import { DEVICES_MAX } from "./limits.ts";
+import { nodeStatuses } from "./node.ts";
+
+const text = Type.String({ maxLength: 256 });
+
+/** A failure to read a device is a state with a reason, never "absent". Unknown is null, never zero. */
+export const device = exact({
+  kind: Type.Enum(["cpu", "gpu"]),
+  vendor: text,
+  name: text,
+  memoryBytes: nullable(bytes),
+  /** Whether it shares the machine's memory; null: not known. */
+  unified: nullable(Type.Boolean()),
+  driver: nullable(text),
+  state: Type.Enum(["ok", "unreadable", "tool-missing", "tool-hung", "memory-unknown"]),
+  reason: nullable(Type.String({ maxLength: 512 })),
+});
+export type Device = Static<typeof device>;
+
+export const nodeFacts = exact({
+  hostname: text,
+  arch: text,
+  kernel: text,
+  cpuName: text,
+  cpuCount: Type.Integer({ minimum: 1, maximum: 65_536 }),
+  memoryTotalBytes: bytes,
+  memoryAvailableBytes: bytes,
+  devices: Type.Array(device, { maxItems: DEVICES_MAX }),
+  /** Version of the agent. */
+  version: text,
+  /** How many jobs it runs at once. */
+  slots: Type.Integer({ minimum: 1, maximum: 4096 }),
+});
+export type NodeFacts = Static<typeof nodeFacts>;
+
+export const node = exact({
+  id: id("node"),
+  name,
+  status: Type.Enum([...nodeStatuses]),
+  online: Type.Boolean(),
+  lastHeartbeatAt: nullable(time),
+  /** Its clock minus the database's; null before the first heartbeat. A large one is a warning. */
+  clockOffsetMs: nullable(Type.Integer()),
+  facts: nullable(nodeFacts),
+  /** Leases that it holds now. */
+  running: Type.Integer({ minimum: 0 }),
+  createdAt: time,
+});
+export type Node = Static<typeof node>;
+
+export const pairingCode = exact({
+  id: id("pair"),
+  name,
+  code: Type.String({ description: "shown once" }),
+  expiresAt: time,
+});
+export type PairingCode = Static<typeof pairingCode>;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a node, pure: active → draining → retired. Online is never stored: it follows from the last heartbeat.
+
+export const nodeStatuses = ["active", "draining", "retired"] as const;
+export type NodeStatus = (typeof nodeStatuses)[number];
+
+export const nodeCan = {
+  drain: { statuses: ["active"], otherwise: "only an active node can be drained" },
+  activate: { statuses: ["draining"], otherwise: "only a draining node can be made active again" },
+  retire: { statuses: ["active", "draining"], otherwise: "the node is retired already" },
+} as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
+
+export type NodeAction = keyof typeof nodeCan;
+
+/** A node is online while its last heartbeat is at most this many intervals old, on the database's clock. */
+export const ONLINE_INTERVALS = 3;
+
+/** Shown as a warning from this offset between a node's clock and the database's. */
+export const CLOCK_OFFSET_WARN_MS = 5_000;

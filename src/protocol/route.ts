@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of a route: method, path, who may call it, what goes in and out, and which errors it may answer with.
+// The server, the typed client and openapi.json are made from the same table, so none of them can say something else.
+
+import type { Static, TObject, TSchema } from "typebox";
+import type { NodeScope, PeopleScope } from "./access-schema.ts";
+import type { ErrorCode } from "./errors.ts";
+
+export type Access =
+  /** Anyone; nothing about an organisation is told. */
+  | { readonly kind: "public" }
+  /** A pairing code in the header holdfast-pairing-code. */
+  | { readonly kind: "pairing" }
+  | { readonly kind: "people"; readonly scope: PeopleScope }
+  | { readonly kind: "node"; readonly scope: NodeScope };
+
+export type Route<
+  Params extends TObject = TObject,
+  Query extends TObject = TObject,
+  Body extends TSchema = TSchema,
+  Reply extends TSchema = TSchema,
+> = {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly summary: string;
+  readonly access: Access;
+  readonly params?: Params;
+  readonly query?: Query;
+  readonly body?: Body;
+  readonly reply: Reply;
+  /** Success status; 200 unless said. 201 where something was made, 200 on an idempotent repeat. */
+  readonly status?: 200 | 201;
+  /** Answers as text/event-stream, each event's data one `reply`. */
+  readonly stream?: true;
+  /** Takes an Idempotency-Key header. */
+  readonly idempotent?: true;
+  /** Beyond what every route may answer: invalid_request, unauthenticated, forbidden, rate_limited, internal … */
+  readonly errors: readonly ErrorCode[];
+};
+
+export const defineRoute = <
+  Params extends TObject,
+  Query extends TObject,
+  Body extends TSchema,
+  Reply extends TSchema,
+>(
+  route: Route<Params, Query, Body, Reply>,
+): Route<Params, Query, Body, Reply> => route;
+
+export type ParamsOf<R> = R extends { readonly params?: infer P } ? (P extends TObject ? Static<P> : never) : never;
+export type QueryOf<R> = R extends { readonly query?: infer Q } ? (Q extends TObject ? Static<Q> : never) : never;
+export type BodyOf<R> = R extends { readonly body?: infer B } ? (B extends TSchema ? Static<B> : never) : never;
+export type ReplyOf<R> = R extends { readonly reply: infer T } ? (T extends TSchema ? Static<T> : never) : never;
+
+/** Errors that any route may answer with. */
+export const commonErrors: readonly ErrorCode[] = [
+  "invalid_request", "payload_too_large", "unsupported_media_type", "rate_limited", "internal", "stopping", "database_unavailable",
+];
+
+export const PAIRING_CODE_HEADER = "holdfast-pairing-code";
+export const IDEMPOTENCY_HEADER = "idempotency-key";

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few system calls that Node lacks: pidfd_open, pidfd_send_signal, flock. Calls are synchronous and take microseconds.
+// Source: pidfd_open(2), pidfd_send_signal(2), flock(2); 434 and 424 are the same on x86-64 and arm64.
+
+import koffi from "koffi";
+import { Failure } from "./errors.ts";
+
+const PIDFD_OPEN = 434;
+const PIDFD_SEND_SIGNAL = 424;
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+
+const libc = koffi.load(null);
+const syscallOpen = libc.func("long syscall(long number, int pid, unsigned int flags)");
+const syscallSignal = libc.func("long syscall(long number, int fd, int signal, void *info, unsigned int flags)");
+const flockCall = libc.func("int flock(int fd, int operation)");
+
+/** A descriptor for the process (close it with fs.closeSync), or undefined when no process has this pid. */
+export function openPidfd(pid: number): number | undefined {
+  const fd = Number(syscallOpen(PIDFD_OPEN, pid, 0));
+  if (fd >= 0) return fd;
+  const errno = koffi.errno();
+  if (errno === koffi.os.errno["ESRCH"] || errno === koffi.os.errno["EINVAL"]) return undefined;
+  throw new Failure("system_call_failed", `pidfd_open(${pid}) failed with errno ${errno}`);
+}
+
+/** Sends a signal through the descriptor; false when the process is gone. */
+export function signalPidfd(fd: number, signal: number): boolean {
+  if (Number(syscallSignal(PIDFD_SEND_SIGNAL, fd, signal, null, 0)) === 0) return true;
+  const errno = koffi.errno();
+  if (errno === koffi.os.errno["ESRCH"]) return false;
+  throw new Failure("system_call_failed", `pidfd_send_signal failed with errno ${errno}`);
+}
+
+/** Takes the exclusive lock of an open file for the life of its descriptor; false when someone else holds it. */
+export function tryLock(fd: number): boolean {
+  if (Number(flockCall(fd, LOCK_EX | LOCK_NB)) === 0) return true;
+  const errno = koffi.errno();
+  if (errno === koffi.os.errno["EWOULDBLOCK"] || errno === koffi.os.errno["EAGAIN"]) return false;
+  throw new Failure("system_call_failed", `flock failed with errno ${errno}`);
+}
