@@ -7,7 +7,7 @@ export type Requirements = {
   /** Least memory of the machine, bytes. */
   readonly memoryBytes?: number;
   /** As Node names it: x64 or arm64. */
-  readonly arch?: string;
+  readonly arch?: "x64" | "arm64";
   /** Only this node. */
   readonly nodeId?: string;
 };

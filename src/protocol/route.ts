@@ -19,11 +19,12 @@ export type Route<
   Query extends TObject = TObject,
   Body extends TSchema = TSchema,
   Reply extends TSchema = TSchema,
+  Who extends Access = Access,
 > = {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly summary: string;
-  readonly access: Access;
+  readonly access: Who;
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
@@ -43,9 +44,10 @@ export const defineRoute = <
   Query extends TObject,
   Body extends TSchema,
   Reply extends TSchema,
+  const Who extends Access,
 >(
-  route: Route<Params, Query, Body, Reply>,
-): Route<Params, Query, Body, Reply> => route;
+  route: Route<Params, Query, Body, Reply, Who>,
+): Route<Params, Query, Body, Reply, Who> => route;
 
 export type ParamsOf<R> = R extends { readonly params?: infer P } ? (P extends TObject ? Static<P> : never) : never;
 export type QueryOf<R> = R extends { readonly query?: infer Q } ? (Q extends TObject ? Static<Q> : never) : never;

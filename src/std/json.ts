@@ -24,6 +24,9 @@ export const JSON_DEPTH_MAX = 32;
 export function unstorable(value: unknown, place: string, depth = 0): readonly Fault[] {
   if (depth > JSON_DEPTH_MAX) return [{ place, problem: `nests deeper than ${JSON_DEPTH_MAX} levels` }];
   if (typeof value === "string") return textFaults(value, place);
+  if (typeof value === "bigint") {
+    return [{ place, problem: "is a number with more digits than JSON numbers keep: send it as a string" }];
+  }
   if (typeof value === "number" && !Number.isFinite(value)) {
     return [{ place, problem: "is a number too large for JSON: send it as a string" }];
   }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people do with jobs: submit, look, follow, cancel.
+
+import { Failure } from "../../std/errors.ts";
+import { jobCan } from "../../protocol/job.ts";
+import type { Job, LogPage } from "../../protocol/job-schema.ts";
+import { JOB_INPUT_BYTES_MAX, PAGE_MAX } from "../../protocol/limits.ts";
+import { actorOf } from "../access/credential.ts";
+import type { Context } from "../context.ts";
+import type { Call, Handlers } from "../http/reply.ts";
+import { cancelJob, findJob, findJobDetail, insertJob, listEvents, listJobs, takeKey } from "./job-store.ts";
+import { readLog } from "./log-store.ts";
+
+type Names = "jobSubmit" | "jobList" | "jobShow" | "jobCancel" | "jobEvents" | "jobLogs" | "jobLogTail";
+
+export function jobRoutes(context: Context): Handlers<Names> {
+  const { db } = context;
+  return {
+    jobSubmit: (call) => submit(context, call),
+    jobList: ({ caller, query }) => db.tenant(caller, (tx) => listJobs(tx, query)),
+    jobShow: async ({ caller, params }) => (await db.tenant(caller, (tx) => findJobDetail(tx, params.jobId))) ?? notFound(params.jobId),
+    jobCancel: (call) => cancel(context, call),
+    jobEvents: ({ caller, params, query }) =>
+      db.tenant(caller, async (tx) => {
+        const events = await listEvents(tx, params.jobId, query.after ?? 0, query.limit ?? PAGE_MAX);
+        if (events.length === 0) (await findJob(tx, params.jobId)) ?? notFound(params.jobId);
+        return { events };
+      }),
+    jobLogs: async ({ caller, params, query }) =>
+      (await db.tenant(caller, (tx) => readLog(tx, params.jobId, query.after, query.limit))) ?? notFound(params.jobId),
+    jobLogTail: (call) => Promise.resolve(tail(context, call)),
+  };
+}
+
+function notFound(jobId: string): never {
+  throw new Failure("not_found", `there is no job ${jobId}; see: holdfast job list`);
+}
+
+async function submit(context: Context, { caller, body, idempotencyKey }: Call<"jobSubmit">): Promise<Job | { readonly repeated: Job }> {
+  if (body.command[0] === "") {
+    throw new Failure("invalid_request", "/command/0 is empty", { details: [{ place: "/command/0", problem: "is empty: name a program" }] });
+  }
+  if (body.input !== undefined && Buffer.byteLength(JSON.stringify(body.input)) > JOB_INPUT_BYTES_MAX) {
+    const problem = `is larger than ${JOB_INPUT_BYTES_MAX} bytes as JSON: pass a path or an address instead`;
+    throw new Failure("invalid_request", `/input ${problem}`, { details: [{ place: "/input", problem }] });
+  }
+  const { organisationId } = caller;
+  const id = context.ids("job");
+  const answer = await context.db.tenant(caller, async (tx) => {
+    if (idempotencyKey !== undefined) {
+      const use = await takeKey(tx, { organisationId, route: "jobSubmit", key: idempotencyKey, body, jobId: id });
+      if (use.kind === "conflict") {
+        throw new Failure("idempotency_conflict", "this idempotency key was used for another request: use a new key");
+      }
+      if (use.kind === "repeat") return { repeated: (await findJob(tx, use.jobId)) ?? notFound(use.jobId) };
+    }
+    await insertJob(tx, { organisationId, id, laneId: context.ids("lane"), actor: actorOf(caller), submission: body });
+    return (await findJob(tx, id)) ?? notFound(id);
+  });
+  context.wakeups.wake(`work:${organisationId}`);
+  return answer;
+}
+
+async function cancel(context: Context, { caller, params }: Call<"jobCancel">): Promise<Job> {
+  const job = await context.db.tenant(caller, async (tx) => {
+    const isTaken = await cancelJob(tx, caller.organisationId, params.jobId, actorOf(caller));
+    const after = (await findJob(tx, params.jobId)) ?? notFound(params.jobId);
+    // Asking twice is no fault; asking after the end is.
+    if (!isTaken && !after.cancelRequested) throw new Failure("conflict", `${after.id} is ${after.state}: ${jobCan.cancel.otherwise}`);
+    return after;
+  });
+  context.wakeups.wake(`job:${params.jobId}`);
+  return job;
+}
+
+/** Pages of the log as they come, until the job has ended and all of it was sent. */
+async function* tail(context: Context, { caller, params, query, signal }: Call<"jobLogTail">): AsyncGenerator<LogPage, void, undefined> {
+  let after = query.after;
+  let isFirst = true;
+  while (!signal.aborted) {
+    using ticket = context.wakeups.ticket(`job:${params.jobId}`);
+    const page = (await context.db.tenant(caller, (tx) => readLog(tx, params.jobId, after))) ?? notFound(params.jobId);
+    if (page.chunks.length > 0 || page.ended || isFirst) yield page;
+    isFirst = false;
+    if (page.ended) return;
+    after = page.chunks.at(-1)?.cursor ?? after;
+    if (page.chunks.length < PAGE_MAX) await ticket.wait(context.config.pollMs, signal);
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent says to the controller: hello, heartbeat, claims, starts, renewals, logs, endings. The organisation and the
+// node come from the credential; a body can name neither.
+
+import type { ClaimedJob } from "../../protocol/agent-schema.ts";
+import { JOB_RESULT_BYTES_MAX } from "../../protocol/limits.ts";
+import type { Tx } from "../../db/pool.ts";
+import { Failure } from "../../std/errors.ts";
+import type { NodeCaller } from "../access/credential.ts";
+import type { Context } from "../context.ts";
+import type { Call, Handlers } from "../http/reply.ts";
+import { beginSession, listCandidates, readSession, writeHeartbeat } from "../nodes/node-store.ts";
+import { type Claim, claimJobs, fittingLanes, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
+import { endAttempt } from "./ending-store.ts";
+import { adoptLeases, explain, type Holder, renewLeases, startLeases } from "./lease-store.ts";
+import { appendLog } from "./log-store.ts";
+import { returnLeases } from "./return-store.ts";
+
+type Names = "nodeHello" | "nodeHeartbeat" | "nodeClaim" | "nodeStarts" | "nodeRenewals" | "nodeEnding" | "nodeLog";
+
+export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<Names> {
+  const { db, config } = context;
+  return {
+    nodeHello: async (call) => {
+      const reply = await hello(context, call);
+      nudgeLanes();
+      return reply;
+    },
+    nodeHeartbeat: ({ caller, body }) =>
+      db.tenant(caller, async (tx) => {
+        const { isDraining } = await holdSession(tx, caller, body.sessionId);
+        await writeHeartbeat(tx, { organisationId: caller.organisationId, nodeId: caller.nodeId, facts: body.facts, nodeNow: body.now });
+        return { drain: isDraining };
+      }),
+    nodeClaim: (call) => claim(context, call),
+    nodeStarts: async ({ caller, body }) => {
+      const verdicts = await db.tenant(caller, async (tx) => {
+        const { holder } = await holdSession(tx, caller, body.sessionId);
+        return startLeases(tx, holder, body.starts, config.leaseMs);
+      });
+      for (const { jobId } of body.starts) context.wakeups.wake(`job:${jobId}`);
+      return { verdicts };
+    },
+    nodeRenewals: ({ caller, body }) =>
+      db.tenant(caller, async (tx) => {
+        const { holder, isDraining } = await holdSession(tx, caller, body.sessionId);
+        return { ...(await renewLeases(tx, holder, body.leases, config.leaseMs)), drain: isDraining };
+      }),
+    nodeEnding: (call) => end(context, call),
+    nodeLog: (call) => log(context, call),
+  };
+}
+
+/** Refuses a session that is no longer the node's: its agent was started anew, or its credential is used twice. */
+async function holdSession(tx: Tx, caller: NodeCaller, sessionId: string): Promise<{ holder: Holder; isDraining: boolean }> {
+  const state = await readSession(tx, caller.nodeId, sessionId);
+  if (state?.status === "retired") throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
+  if (state?.isCurrent !== true) {
+    throw new Failure("session_superseded", `another agent has started with the credential of ${caller.nodeName}`);
+  }
+  const { organisationId, nodeId } = caller;
+  return { holder: { organisationId, nodeId, sessionId }, isDraining: state.status === "draining" };
+}
+
+async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
+  const { config } = context;
+  const { organisationId, nodeId } = caller;
+  const sessionId = context.ids("nses");
+  const verdicts = await context.db.tenant(caller, async (tx) => {
+    const status = await beginSession(tx, nodeId, sessionId);
+    if (status === undefined || status === "retired") throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
+    await writeHeartbeat(tx, { organisationId, nodeId, facts: body.facts, nodeNow: body.now });
+    const kept = await adoptLeases(tx, { organisationId, nodeId, sessionId }, body.holds, config.leaseMs);
+    await returnLeases(tx, context, { nodeId, actor: nodeId, why: "the agent began anew without it", exceptSession: sessionId });
+    return kept;
+  });
+  context.wakeups.wake(`work:${organisationId}`);
+  const { heartbeatMs, leaseMs, renewMs } = config;
+  return { sessionId, nodeId, name: caller.nodeName, heartbeatMs, leaseMs, renewMs, verdicts };
+}
+
+/** Waits for work: woken at once by this controller, by a jittered poll for what another one queued. */
+async function claim(context: Context, { caller, body, signal }: Call<"nodeClaim">) {
+  const { clock, config, random } = context;
+  const until = clock.monotonicMs() + body.waitMs;
+  for (;;) {
+    using ticket = context.wakeups.ticket(`work:${caller.organisationId}`);
+    // A caller that has hung up gets nothing: what it would get would have to time out first.
+    if (signal.aborted) return { jobs: [], drain: false };
+    const { jobs, drain } = await claimOnce(context, caller, { ...body, organisationId: caller.organisationId, nodeId: caller.nodeId, startWithinMs: config.startWithinMs });
+    const leftMs = until - clock.monotonicMs();
+    if (jobs.length > 0 || leftMs <= 0) return { jobs, drain };
+    await ticket.wait(Math.min(leftMs, config.pollMs * (0.75 + random.fraction() / 2)), signal);
+  }
+}
+
+async function claimOnce(context: Context, caller: NodeCaller, asked: Claim): Promise<{ jobs: ClaimedJob[]; drain: boolean }> {
+  return context.db.tenant(caller, async (tx) => {
+    const { isDraining } = await holdSession(tx, caller, asked.sessionId);
+    const number = await takeClaimNumber(tx, asked);
+    // A request that was overtaken by a later claim of its session: nobody waits for its answer.
+    if (number === "old") return { jobs: [], drain: isDraining };
+    const again = number === "new" ? [] : await redeliver(tx, asked);
+    if (again.length > 0) return { jobs: await readClaimed(tx, again, asked.startWithinMs), drain: isDraining };
+    if (isDraining) return { jobs: [], drain: true };
+    const candidates = await listCandidates(tx, context.config.heartbeatMs);
+    const node = candidates.get(caller.organisationId)?.find((candidate) => candidate.nodeId === caller.nodeId);
+    const lanes = node === undefined ? [] : await fittingLanes(tx, node);
+    const ids = await claimJobs(tx, asked, lanes);
+    return { jobs: await readClaimed(tx, ids, asked.startWithinMs), drain: false };
+  });
+}
+
+async function end(context: Context, { caller, body }: Call<"nodeEnding">) {
+  const { ending, sessionId } = body;
+  if (ending.result !== undefined && Buffer.byteLength(JSON.stringify(ending.result)) > JOB_RESULT_BYTES_MAX) {
+    const problem = `is larger than ${JOB_RESULT_BYTES_MAX} bytes as JSON`;
+    throw new Failure("invalid_request", `/ending/result ${problem}`, { details: [{ place: "/ending/result", problem }] });
+  }
+  const verdict = await context.db.tenant(caller, async (tx) => {
+    const { holder } = await holdSession(tx, caller, sessionId);
+    return endAttempt(tx, context, holder, ending);
+  });
+  context.wakeups.wake(`job:${ending.jobId}`);
+  context.wakeups.wake(`work:${caller.organisationId}`);
+  return verdict;
+}
+
+async function log(context: Context, { caller, body }: Call<"nodeLog">) {
+  const { sessionId, jobId, epoch, stream, offset } = body;
+  const lease = { jobId, epoch };
+  const answer = await context.db.tenant(caller, async (tx) => {
+    const { holder } = await holdSession(tx, caller, sessionId);
+    const appended = await appendLog(tx, holder, { ...lease, stream, offset, data: Buffer.from(body.data, "base64") });
+    if (appended !== undefined) return { ...lease, ...appended };
+    const [verdict] = await explain(tx, holder, [lease]);
+    return verdict ?? { ...lease, verdict: "unknown" as const };
+  });
+  context.wakeups.wake(`job:${jobId}`);
+  return answer;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes in the database. Online is computed on the database's clock from the last heartbeat, never stored.
+
+import { nodeCan, type NodeAction, ONLINE_INTERVALS, type NodeStatus } from "../../protocol/node.ts";
+import type { Node, NodeFacts } from "../../protocol/node-schema.ts";
+import type { Candidate } from "../../protocol/placement.ts";
+import type { Tx } from "../../db/pool.ts";
+import type { NodeId, OrganisationId, SessionId } from "../../std/ids.ts";
+
+type NodeRow = {
+  readonly id: NodeId;
+  readonly name: string;
+  readonly status: NodeStatus;
+  readonly created_at: Date;
+  readonly heartbeat_at: Date | null;
+  readonly is_online: boolean;
+  readonly clock_offset_ms: string | null;
+  readonly memory_available_bytes: string | null;
+  readonly facts: NodeFacts | null;
+  readonly running: string;
+};
+
+function fromRow(row: NodeRow): Node {
+  const facts = row.facts === null ? null : { ...row.facts, memoryAvailableBytes: Number(row.memory_available_bytes ?? 0) };
+  return {
+    id: row.id,
+    name: row.name,
+    status: row.status,
+    online: row.is_online,
+    lastHeartbeatAt: row.heartbeat_at?.toISOString() ?? null,
+    clockOffsetMs: row.clock_offset_ms === null ? null : Number(row.clock_offset_ms),
+    facts,
+    running: Number(row.running),
+    createdAt: row.created_at.toISOString(),
+  };
+}
+
+const ONLINE = `(n.status <> 'retired' and h.at > now() - $1 * ${ONLINE_INTERVALS} * interval '1 millisecond')`;
+
+const SELECT_NODE = `
+  select n.id, n.name, n.status, n.created_at, h.at as heartbeat_at, coalesce(${ONLINE}, false) as is_online,
+         h.clock_offset_ms, h.memory_available_bytes, f.facts,
+         (select count(*) from app.job j where j.organisation_id = n.organisation_id and j.node_id = n.id and j.lease_until is not null) as running
+    from app.node n
+    left join app.node_heartbeat h on h.organisation_id = n.organisation_id and h.node_id = n.id
+    left join app.node_facts f on f.organisation_id = n.organisation_id and f.node_id = n.id`;
+
+/** heartbeatMs: the interval that nodes are told to keep. */
+export async function listNodes(tx: Tx, heartbeatMs: number): Promise<readonly Node[]> {
+  const { rows } = await tx.query<NodeRow>(`${SELECT_NODE} order by n.status = 'retired', n.name, n.id limit 10000`, [heartbeatMs]);
+  return rows.map(fromRow);
+}
+
+export async function findNode(tx: Tx, heartbeatMs: number, id: string): Promise<Node | undefined> {
+  const row = await tx.maybeOne<NodeRow>(`${SELECT_NODE} where n.id = $2`, [heartbeatMs, id]);
+  return row === undefined ? undefined : fromRow(row);
+}
+
+type CandidateRow = Pick<NodeRow, "id" | "name" | "status" | "is_online" | "heartbeat_at"> & {
+  readonly organisation_id: OrganisationId;
+  readonly arch: string | null;
+  readonly memory_total_bytes: string | null;
+};
+
+/** What placement judges, of every organisation that this transaction may see. */
+export async function listCandidates(tx: Tx, heartbeatMs: number): Promise<ReadonlyMap<OrganisationId, readonly Candidate[]>> {
+  const { rows } = await tx.query<CandidateRow>(
+    `select n.organisation_id, n.id, n.name, n.status, coalesce(${ONLINE}, false) as is_online, h.at as heartbeat_at,
+            f.facts ->> 'arch' as arch, f.facts ->> 'memoryTotalBytes' as memory_total_bytes
+       from app.node n
+       left join app.node_heartbeat h on h.organisation_id = n.organisation_id and h.node_id = n.id
+       left join app.node_facts f on f.organisation_id = n.organisation_id and f.node_id = n.id
+      where n.status <> 'retired'`,
+    [heartbeatMs],
+  );
+  const groups = Map.groupBy(rows, (row) => row.organisation_id);
+  return new Map([...groups].map(([id, group]) => [id, group.map(candidateFromRow)]));
+}
+
+function candidateFromRow(row: CandidateRow): Candidate {
+  return {
+    nodeId: row.id,
+    name: row.name,
+    status: row.status,
+    isOnline: row.is_online,
+    lastHeartbeatAt: row.heartbeat_at?.toISOString() ?? null,
+    arch: row.arch,
+    memoryTotalBytes: row.memory_total_bytes === null ? null : Number(row.memory_total_bytes),
+  };
+}
+
+const nextStatus = { drain: "draining", activate: "active", retire: "retired" } as const satisfies Record<NodeAction, NodeStatus>;
+
+/** False when the node is not in a status that allows the action. Retiring also revokes its credentials. */
+export async function changeStatus(tx: Tx, id: string, action: NodeAction): Promise<boolean> {
+  const { count } = await tx.query(
+    `update app.node set status = $2, retired_at = case when $2 = 'retired' then now() end,
+            session_id = case when $2 = 'retired' then null else session_id end
+      where id = $1 and status = any($3)`,
+    [id, nextStatus[action], nodeCan[action].statuses],
+  );
+  if (count === 0) return false;
+  if (action === "retire") {
+    await tx.query("update app.credential set revoked_at = now() where node_id = $1 and revoked_at is null", [id]);
+  }
+  return true;
+}
+
+/** A new session takes the node over; the one before is refused from now on. Returns the status, undefined when there is no such node. */
+export async function beginSession(tx: Tx, id: NodeId, sessionId: SessionId): Promise<NodeStatus | undefined> {
+  const row = await tx.maybeOne<{ status: NodeStatus }>(
+    `update app.node set session_id = case when status = 'retired' then null else $2 end, claim_number = 0 where id = $1 returning status`,
+    [id, sessionId],
+  );
+  return row?.status;
+}
+
+export type Beat = {
+  readonly organisationId: OrganisationId;
+  readonly nodeId: NodeId;
+  readonly facts: NodeFacts;
+  /** The node's wall clock when it sent the heartbeat. */
+  readonly nodeNow: string;
+};
+
+/** Writes the heartbeat; the facts only when they differ from what is stored, free memory aside. */
+export async function writeHeartbeat(tx: Tx, beat: Beat): Promise<void> {
+  const { memoryAvailableBytes, ...lasting } = beat.facts;
+  await tx.query(
+    `insert into app.node_heartbeat (organisation_id, node_id, at, clock_offset_ms, memory_available_bytes)
+     values ($1, $2, now(), round(extract(epoch from $3::timestamptz - now()) * 1000), $4)
+     on conflict (organisation_id, node_id) do update
+       set at = excluded.at, clock_offset_ms = excluded.clock_offset_ms, memory_available_bytes = excluded.memory_available_bytes`,
+    [beat.organisationId, beat.nodeId, beat.nodeNow, memoryAvailableBytes],
+  );
+  await tx.query(
+    `insert into app.node_facts as f (organisation_id, node_id, facts) values ($1, $2, $3)
+     on conflict (organisation_id, node_id) do update set facts = excluded.facts, at = now() where f.facts <> excluded.facts`,
+    [beat.organisationId, beat.nodeId, JSON.stringify(lasting)],
+  );
+}
+
+export type SessionState = { readonly status: NodeStatus; readonly isCurrent: boolean };
+
+/** Whether the session is the node's present one. */
+export async function readSession(tx: Tx, id: NodeId, sessionId: string): Promise<SessionState | undefined> {
+  const row = await tx.maybeOne<{ status: NodeStatus; is_current: boolean }>(
+    "select status, coalesce(session_id = $2, false) as is_current from app.node where id = $1",
+    [id, sessionId],
+  );
+  return row === undefined ? undefined : { status: row.status, isCurrent: row.is_current };
+}

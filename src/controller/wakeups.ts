@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wakes long polls and live tails of this controller at once; a poll stands behind it for what others did.
+// Rule: take a ticket before looking, wait on it after, so that nothing between the two is missed.
+
+import type { Clock } from "../std/clock.ts";
+
+export type Topic = `work:${string}` | `job:${string}`;
+
+export type Ticket = Disposable & {
+  /** Resolves when the topic was woken since the ticket was taken, after ms, or when the signal aborts. */
+  wait(ms: number, signal: AbortSignal): Promise<void>;
+};
+
+export class Wakeups {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<Topic, Set<AbortController>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  ticket(topic: Topic): Ticket {
+    const woken = new AbortController();
+    const waiting = this.#waiting.get(topic) ?? new Set();
+    this.#waiting.set(topic, waiting.add(woken));
+    return {
+      wait: (ms, signal) => this.#clock.sleep(ms, AbortSignal.any([signal, woken.signal])),
+      [Symbol.dispose]: () => {
+        waiting.delete(woken);
+        if (waiting.size === 0 && this.#waiting.get(topic) === waiting) this.#waiting.delete(topic);
+      },
+    };
+  }
+
+  wake(topic: Topic): void {
+    for (const woken of this.#waiting.get(topic) ?? []) woken.abort();
+  }
+}
