@@ -162,5 +162,5 @@ grant update (state, epoch, seq, attempt, unstarted, run_at, lease_until, node_i
   on app.job to holdfast_service;
 grant select (organisation_id, job_id, epoch, ended_at) on app.attempt to holdfast_service;
 grant update (ended_at, outcome) on app.attempt to holdfast_service;
-grant insert on app.job_event to holdfast_service;
+grant insert, select (organisation_id) on app.job_event to holdfast_service;
 grant select, insert, update on app.sweep to holdfast_service;

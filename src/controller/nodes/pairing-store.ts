@@ -52,7 +52,8 @@ export type Enrolment = {
 
 export type Enrolled =
   | { readonly kind: "enrolled" | "repeated"; readonly nodeId: NodeId; readonly name: string }
-  | { readonly kind: "used" | "expired" };
+  | { readonly kind: "used" }
+  | { readonly kind: "expired" };
 
 type CodeRow = {
   readonly name: string;

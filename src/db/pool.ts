@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool and its transactions. Each sets role and organisation in one statement, sent in the same flight as begin and
+// the first query; every promise and the tag of COMMIT are checked, because an error in the middle of a flight turns
+// COMMIT into ROLLBACK without an error on the COMMIT itself.
+
+import { createHash } from "node:crypto";
+import pg from "pg";
+import { backoffMs } from "../std/backoff.ts";
+import type { Clock } from "../std/clock.ts";
+import { codeOf, Failure, messageOf } from "../std/errors.ts";
+import type { Log } from "../std/log.ts";
+import type { Random } from "../std/random.ts";
+
+export type Rows<Row> = { readonly rows: readonly Row[]; readonly count: number };
+
+/** One transaction. Queries may be sent without awaiting each; one that fails fails the transaction, awaited or not. */
+export type Tx = {
+  query<Row = Record<string, unknown>>(sql: string, params: readonly unknown[]): Promise<Rows<Row>>;
+  /** Exactly one row; none or more is a bug. */
+  one<Row = Record<string, unknown>>(sql: string, params: readonly unknown[]): Promise<Row>;
+  maybeOne<Row = Record<string, unknown>>(sql: string, params: readonly unknown[]): Promise<Row | undefined>;
+};
+
+export type TenantContext = { readonly organisationId: string; readonly scopes: readonly string[] };
+
+export type Database = AsyncDisposable & {
+  /** As holdfast_tenant under row-level security of one organisation. The body may run again after a deadlock: keep it re-runnable. */
+  tenant<Result>(context: TenantContext, body: (tx: Tx) => Promise<Result>): Promise<Result>;
+  /** As holdfast_service: across organisations, on just the columns that it was granted. */
+  service<Result>(body: (tx: Tx) => Promise<Result>): Promise<Result>;
+};
+
+export type ConnectionOptions = pg.ClientConfig;
+
+export type DatabaseOptions = {
+  readonly connection: ConnectionOptions;
+  /** Connections at most. */
+  readonly poolSize?: number;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: Random;
+};
+
+const POOL_SIZE = 8;
+const STATEMENT_TIMEOUT_MS = 30_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
+const TRIES_MAX = 4;
+const RETRY = { baseMs: 5, capMs: 200 };
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    ...options.connection,
+    max: options.poolSize ?? POOL_SIZE,
+    pipeline: true,
+    application_name: "holdfast",
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    connectionTimeoutMillis: 10_000,
+  } as pg.PoolConfig);
+  pool.on("error", (error) => options.log.warn({ error: messageOf(error) }, "a database connection was lost while idle"));
+  const run = async <Result>(role: Role, body: (tx: Tx) => Promise<Result>): Promise<Result> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await transact(pool, role, body);
+      } catch (error) {
+        if (tries >= TRIES_MAX || !isWorthRetrying(error)) throw translate(error);
+        await options.clock.sleep(backoffMs(RETRY, tries, options.random));
+      }
+    }
+  };
+  return {
+    tenant: ({ organisationId, scopes }, body) => run({ name: "holdfast_tenant", organisationId, scopes: scopes.join(" ") }, body),
+    service: (body) => run({ name: "holdfast_service", organisationId: "", scopes: "" }, body),
+    [Symbol.asyncDispose]: () => pool.end(),
+  };
+}
+
+type Role = { readonly name: "holdfast_tenant" | "holdfast_service"; readonly organisationId: string; readonly scopes: string };
+
+const SET_ROLE =
+  "select set_config('role', $1, true), set_config('app.organisation', $2, true), set_config('app.scopes', $3, true)";
+
+async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Promise<Result>): Promise<Result> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  const noteBroken = (error: Error): void => {
+    broken = error;
+  };
+  client.on("error", noteBroken);
+  const sent: Promise<unknown>[] = [];
+  const send = (sql: string, params?: readonly unknown[]): Promise<pg.QueryResult> => {
+    const promise = params === undefined ? client.query(sql) : client.query({ name: nameOf(sql), text: sql, values: [...params] });
+    sent.push(promise);
+    // Every promise is looked at below; until then it must not count as unhandled.
+    promise.catch(() => {});
+    return promise;
+  };
+  try {
+    void send("begin");
+    void send(SET_ROLE, [role.name, role.organisationId, role.scopes]);
+    const outcome = await body(txOf(send)).then((value) => ({ value }), (error: unknown) => ({ error }));
+    if ("error" in outcome) {
+      await Promise.allSettled(sent);
+      await client.query("rollback").catch(noteBroken);
+      throw outcome.error;
+    }
+    const committed = client.query("commit");
+    sent.push(committed);
+    await Promise.all(sent);
+    const { command } = await committed;
+    if (command !== "COMMIT") throw new Failure("internal", `a transaction ended with ${command} where COMMIT was asked for`);
+    return outcome.value;
+  } catch (error) {
+    if (isConnectionLost(error)) broken ??= error instanceof Error ? error : new Error(messageOf(error));
+    else if (broken === undefined) await client.query("rollback").catch(noteBroken);
+    throw error;
+  } finally {
+    client.off("error", noteBroken);
+    client.release(broken ?? false);
+  }
+}
+
+function txOf(send: (sql: string, params: readonly unknown[]) => Promise<pg.QueryResult>): Tx {
+  const query = async <Row>(sql: string, params: readonly unknown[]): Promise<Rows<Row>> => {
+    const result = await send(sql, params);
+    return { rows: result.rows as Row[], count: result.rowCount ?? 0 };
+  };
+  return {
+    query,
+    one: async <Row>(sql: string, params: readonly unknown[]) => {
+      const { rows } = await query<Row>(sql, params);
+      const [row] = rows;
+      if (row === undefined || rows.length > 1) throw new Error(`bug: expected one row, got ${rows.length}: ${sql}`);
+      return row;
+    },
+    maybeOne: async <Row>(sql: string, params: readonly unknown[]) => {
+      const { rows } = await query<Row>(sql, params);
+      if (rows.length > 1) throw new Error(`bug: expected at most one row, got ${rows.length}: ${sql}`);
+      return rows[0];
+    },
+  };
+}
+
+const names = new Map<string, string>();
+
+/** A prepared statement's name: the texts are constants of this program, so there are few. */
+function nameOf(sql: string): string {
+  const known = names.get(sql);
+  if (known !== undefined) return known;
+  const name = `hf_${createHash("sha256").update(sql).digest("hex").slice(0, 20)}`;
+  names.set(sql, name);
+  return name;
+}
+
+/** Serialization failure, deadlock, and a plan that a migration outdated: the same body may succeed at once. */
+function isWorthRetrying(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === "40001" || code === "40P01" || (code === "0A000" && messageOf(error).includes("cached plan"));
+}
+
+function isConnectionLost(error: unknown): boolean {
+  const code = codeOf(error);
+  if (["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN", "EACCES"].includes(code)) return true;
+  if (/^(08|57P0)/.test(code) || code === "53300") return true;
+  return /Connection terminated|timeout exceeded when trying to connect|not queryable/.test(messageOf(error));
+}
+
+function translate(error: unknown): unknown {
+  if (!isConnectionLost(error)) return error;
+  return new Failure("database_unavailable", `the database does not answer: ${messageOf(error)}`, { cause: error });
+}
+
+/** Whether the error is a unique violation (23505) of this constraint or index. */
+export function isUniqueViolation(error: unknown, constraint: string): boolean {
+  return codeOf(error) === "23505" && typeof error === "object" && error !== null && "constraint" in error && error.constraint === constraint;
+}
