@@ -165,7 +165,8 @@ function isConnectionLost(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|not queryable/.test(messageOf(error));
 }
 
-function translate(error: unknown): unknown {
+/** A lost or refused connection in our words; anything else as it is. */
+export function translate(error: unknown): unknown {
   if (!isConnectionLost(error)) return error;
   return new Failure("database_unavailable", `the database does not answer: ${messageOf(error)}`, { cause: error });
 }

@@ -61,6 +61,7 @@ export const errorTable = {
   schema_newer: row(0, "never", 91, "The database was migrated by a newer Holdfast: update this one."),
   schema_older: row(0, "never", 92, "Run: holdfast db migrate"),
   migration_changed: row(0, "never", 93, "Restore the migration file that is named; applied files never change."),
+  database_major_mismatch: row(0, "never", 94, "Dump the data with the version that wrote it, and restore it into a new root."),
   system_call_failed: row(0, "later", 71, "Look at the errno; this may be a limit of the machine."),
 } as const satisfies Record<string, ErrorRow>;
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a program's log goes: JSON lines by pino, to standard error or to a file of its own (0600). Secrets never enter it.
+
+import fs from "node:fs";
+import { pino } from "pino";
+import { fileFailure } from "../std/files.ts";
+import type { Log } from "../std/log.ts";
+
+/** A log of more than this is moved aside to FILE.1 at the next start. */
+const LOG_BYTES_MAX = 16 * 1024 * 1024;
+
+const options = { base: undefined, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label: string) => ({ level: label }) } };
+
+export function stderrLog(level = "info"): Log {
+  return pino({ ...options, level }, pino.destination({ fd: 2, sync: true }));
+}
+
+export function fileLog(file: string): Log {
+  return pino(options, pino.destination({ fd: openLogFile(file), sync: true }));
+}
+
+/** Opens a log file for appending, readable by its owner only; an overlong one is moved aside first. */
+export function openLogFile(file: string): number {
+  try {
+    if (fs.existsSync(file) && fs.statSync(file).size > LOG_BYTES_MAX) fs.renameSync(file, `${file}.1`);
+    return fs.openSync(file, "a", 0o600);
+  } catch (error) {
+    throw fileFailure(file, error);
+  }
+}
