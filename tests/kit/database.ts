@@ -14,6 +14,7 @@ import { startEmbedded } from "../../src/db/embedded.ts";
 import { migrate, readMigrations } from "../../src/db/migrate.ts";
 import type { ConnectionOptions } from "../../src/db/pool.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { cleanupOf } from "./cleanup.ts";
 
 const VARIABLE = "HOLDFAST_TEST_DATABASE";
 const migrationsDirectory = fileURLToPath(new URL("../../migrations", import.meta.url));
@@ -39,14 +40,12 @@ export async function startTestServer(): Promise<TestServer> {
 }
 
 let own: Promise<TestServer> | undefined;
+after(async () => (await own)?.[Symbol.asyncDispose]());
 
 async function socketDirectory(): Promise<string> {
   const given = process.env[VARIABLE];
   if (given !== undefined) return given;
-  if (own === undefined) {
-    own = startTestServer();
-    after(async () => (await own)?.[Symbol.asyncDispose]());
-  }
+  own ??= startTestServer();
   return (await own).socketDirectory;
 }
 
@@ -69,7 +68,7 @@ let count = 0;
 async function createFrom(t: TestContext, host: string, template: string): Promise<TestDatabase> {
   const database = `test_${process.pid}_${++count}`;
   await administer(host, (client) => client.query(`create database ${database} template ${template}`));
-  t.after(() => administer(host, (client) => client.query(`drop database if exists ${database} with (force)`)));
+  cleanupOf(t).defer(() => administer(host, (client) => client.query(`drop database if exists ${database} with (force)`)));
   return { owner: { host, user: OWNER, database }, controller: { host, user: "holdfast_controller", database } };
 }
 

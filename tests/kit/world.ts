@@ -15,6 +15,7 @@ import { systemClock } from "../../src/std/clock.ts";
 import { idMaker } from "../../src/std/ids.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { systemRandom } from "../../src/std/random.ts";
+import { cleanupOf } from "./cleanup.ts";
 import { createTestDatabase } from "./database.ts";
 import { newNodeKey, NodeDouble, pairWith } from "./node-double.ts";
 
@@ -24,8 +25,7 @@ export type World = Awaited<ReturnType<typeof createWorld>>;
 
 export async function createWorld(t: TestContext, config: Partial<ControllerConfig> = {}) {
   const database = await createTestDatabase(t);
-  const stack = new AsyncDisposableStack();
-  t.after(() => stack.disposeAsync());
+  const stack = cleanupOf(t);
   const owner = new pg.Client(database.owner);
   await owner.connect();
   stack.defer(() => owner.end());

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to run: the file `params`, records `key=value` that each end with NUL, the first being `version=1`. It holds secrets, so
+   it is unlinked as soon as it is read. Rule: an unknown key is refused, because a shim that skips a limit is no limit. */
+
+#ifndef HOLDFAST_PARAMS_H
+#define HOLDFAST_PARAMS_H
+
+#include "files.h"
+
+enum { PARAMS_BYTES_MAX = 8 * 1024 * 1024, LIMITS = 4, NO_LIMIT = -1 };
+
+struct params {
+  char *bytes;
+  u64 mapped;
+  const char *directory;
+  const char *limits[LIMITS]; /* decimal text; 0 leaves what the agent has */
+  char **arguments;           /* ends with 0 */
+  char **environment;         /* ends with 0 */
+};
+
+static const struct { const char *key; int resource; } limit_keys[LIMITS] = {
+  {"cpuSeconds=", RLIMIT_CPU}, {"addressSpaceBytes=", RLIMIT_AS}, {"fileSizeBytes=", RLIMIT_FSIZE}, {"openFiles=", RLIMIT_NOFILE},
+};
+
+static void *map_memory(u64 bytes) {
+  long at = sys(SYS_mmap, 0, (long)bytes, 3, 0x22, -1, 0);
+  return at < 0 && at > -4096 ? 0 : (void *)at;
+}
+
+static long take_limit(struct params *to, const char *record) {
+  for (int i = 0; i < LIMITS; i++) {
+    const char *value = after(record, limit_keys[i].key);
+    u64 ignored;
+    if (value == 0) continue;
+    if (value[0] == '-' && value[1] == 0) return 0;
+    to->limits[i] = value;
+    return number_of(value, &ignored);
+  }
+  return -EINVAL;
+}
+
+static long take_record(struct params *to, char *record, u64 *arguments, u64 *variables) {
+  char *value;
+  if ((value = (char *)after(record, "argument=")) != 0) return to->arguments[(*arguments)++] = value, 0;
+  if ((value = (char *)after(record, "environment=")) != 0) return to->environment[(*variables)++] = value, 0;
+  if ((value = (char *)after(record, "directory=")) != 0) return to->directory = value, 0;
+  /* Running as another account is not written yet: only "as the agent" is understood. */
+  if ((value = (char *)after(record, "account=")) != 0) return value[0] == '-' && value[1] == 0 ? 0 : -EINVAL;
+  return take_limit(to, record);
+}
+
+static long parse_params(struct params *to, u64 length) {
+  u64 records = 0, arguments = 0, variables = 0;
+  if (length == 0 || to->bytes[length - 1] != 0) return -EINVAL;
+  for (u64 i = 0; i < length; i++) records += to->bytes[i] == 0;
+  u64 pointers = (records + 2) * sizeof(char *);
+  to->arguments = map_memory(pointers);
+  to->environment = map_memory(pointers);
+  if (to->arguments == 0 || to->environment == 0) return -ENOSPC;
+  char *record = to->bytes;
+  const char *version = after(record, "version=1");
+  if (version == 0 || *version != 0) return -EINVAL;
+  for (u64 i = 1; i < records; i++) {
+    record += length_of(record) + 1;
+    long fault = take_record(to, record, &arguments, &variables);
+    if (fault < 0) return fault;
+  }
+  return arguments > 0 && to->directory != 0 ? 0 : -EINVAL;
+}
+
+static long read_params(struct params *to) {
+  long fd = open_file("params", O_RDONLY | O_NOFOLLOW);
+  if (fd < 0) return fd;
+  u64 size = size_of(fd);
+  if (size > PARAMS_BYTES_MAX) return -EINVAL;
+  to->mapped = size + 1;
+  to->bytes = map_memory(to->mapped);
+  if (to->bytes == 0) return -ENOSPC;
+  long length = read_whole(fd, to->bytes, size);
+  S1(SYS_close, fd);
+  if (length < 0) return length;
+  long fault = S3(SYS_unlinkat, AT_FDCWD, "params", 0);
+  return fault < 0 ? fault : parse_params(to, (u64)length);
+}
+
+/* The secrets leave the shim's memory once the child has its own copy. */
+static void forget_params(struct params *params) {
+  S2(SYS_munmap, params->bytes, params->mapped);
+  params->bytes = 0;
+}
+
+#endif

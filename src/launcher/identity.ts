@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The identity file that a shim writes about itself before it waits at the gate. Rule: a launch is signalled only by what this
+// file says, proved against the running process (std/process); a file without all of it is damage, never a guess.
+
+import type { Identity } from "../std/process.ts";
+import { damaged, parseFields } from "./fields.ts";
+
+export function parseIdentity(text: string, place: string): Identity {
+  const fields = parseFields(text, place);
+  const pid = fields.count("pid");
+  const startTicks = fields.text("startTicks");
+  const bootId = fields.text("bootId");
+  if (pid <= 1 || !/^\d+$/.test(startTicks) || !/^[0-9a-f-]{36}$/.test(bootId)) throw damaged(place, "names no process");
+  return { bootId, pid, startTicks, ...(fields.has("pidfdInode") ? { pidfdInode: fields.text("pidfdInode") } : {}) };
+}

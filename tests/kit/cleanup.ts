@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stack of clean-ups for each test, undone in reverse order: what was made last goes first. (t.after runs in the order
+// of registration, which takes the database away from under those who still use it.)
+
+import type { TestContext } from "node:test";
+
+const stacks = new WeakMap<TestContext, AsyncDisposableStack>();
+
+export function cleanupOf(t: TestContext): AsyncDisposableStack {
+  const known = stacks.get(t);
+  if (known !== undefined) return known;
+  const stack = new AsyncDisposableStack();
+  stacks.set(t, stack);
+  t.after(() => stack.disposeAsync());
+  return stack;
+}
