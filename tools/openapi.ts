@@ -20,7 +20,7 @@ function errorsOf(route: Route): readonly ErrorCode[] {
 function parametersOf(route: Route): JsonObject[] {
   const of = (place: "path" | "query", schema: Route["params"]): JsonObject[] =>
     Object.entries(schema?.properties ?? {}).map(([name, property]) => ({
-      name, in: place, required: place === "path" || (schema?.required ?? []).includes(name), schema: property,
+      name, in: place, required: place === "path" || ((schema?.required ?? []) as readonly string[]).includes(name), schema: property,
     }));
   const headers: JsonObject[] = [];
   if (route.idempotent === true) headers.push({ name: IDEMPOTENCY_HEADER, in: "header", required: false, schema: { type: "string", maxLength: 255 } });

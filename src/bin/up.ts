@@ -11,8 +11,8 @@ import { gibibytes } from "../protocol/placement.ts";
 import type { Node } from "../protocol/node-schema.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure, messageOf } from "../std/errors.ts";
-import { contextFileFrom, readContext, writeContext } from "../cli/context-file.ts";
 import { runFirstJob } from "./first-job.ts";
+import { keepContext } from "./controller.ts";
 import { openEmbedded } from "./database.ts";
 import { fileLog } from "./logs.ts";
 import { startController } from "../controller/controller.ts";
@@ -41,7 +41,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
   const failed = new AbortController();
   const ending = AbortSignal.any([signal, failed.signal]);
 
-  const database = await steps.run("database", () => openEmbedded({ root, env, stack }));
+  const database = await steps.run("database", () => openEmbedded({ root, stack }));
   steps.note(`PostgreSQL ${database.serverVersion} in ${path.join(root, "database")}`);
   void database.exited.then((why) => failed.abort(new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${why}`)));
 
@@ -52,7 +52,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
   );
   steps.note(controller.url);
 
-  const client = createClient({ baseUrl: controller.url, credential: await adminToken(env, database, controller.url) });
+  const client = createClient({ baseUrl: controller.url, credential: await keepContext(env, controller.url, database.replaceToken) });
   const agent = await steps.run("node", async () => {
     const started = await startAgent({ client, root, env });
     stack.defer(() => stopAgent(started));
@@ -83,24 +83,6 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
-}
-
-type HasToken = { readonly replaceToken: () => Promise<string> };
-
-/** The token of the last start if it still works, else a new one, kept in the 0600 context file of this account. */
-async function adminToken(env: Environment, database: HasToken, url: string): Promise<string> {
-  const file = contextFileFrom(env);
-  const known = readContext(file, "local");
-  if (known !== undefined) {
-    const works = await createClient({ baseUrl: url, credential: known.token }).call("whoami", {}).then(() => true, () => false);
-    if (works) {
-      writeContext(file, "local", { url, token: known.token });
-      return known.token;
-    }
-  }
-  const token = await database.replaceToken();
-  writeContext(file, "local", { url, token });
-  return token;
 }
 
 type AgentOptions = { readonly client: Client; readonly root: string; readonly env: Environment };

@@ -175,3 +175,28 @@ export function translate(error: unknown): unknown {
 export function isUniqueViolation(error: unknown, constraint: string): boolean {
   return codeOf(error) === "23505" && typeof error === "object" && error !== null && "constraint" in error && error.constraint === constraint;
 }
+
+/** What is wrong with the role that a controller logs in as, a sentence each: it should own nothing and bypass nothing. */
+export async function checkLogin(connection: ConnectionOptions): Promise<readonly string[]> {
+  const client = new pg.Client({ ...connection, application_name: "holdfast check" });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ name: string; bypasses: boolean; owns: boolean; lacks: boolean }>(
+      `select current_user as name, rolsuper or rolbypassrls as bypasses,
+              exists (select 1 from pg_class where relnamespace = 'app'::regnamespace and relowner = r.oid) as owns,
+              not (pg_has_role(current_user, 'holdfast_tenant', 'member') and pg_has_role(current_user, 'holdfast_service', 'member')) as lacks
+         from pg_roles r where rolname = current_user`,
+    );
+    const [role] = rows;
+    if (role === undefined) return [];
+    if (role.lacks) throw new Failure("database_rights", `role ${role.name} is not a member of holdfast_tenant and holdfast_service: grant it both`);
+    const should = "give DATABASE_URL a role that owns nothing, such as holdfast_controller, and keep this one for DATABASE_OWNER_URL";
+    if (role.bypasses) return [`role ${role.name} bypasses row-level security outside of requests: ${should}`];
+    return role.owns ? [`role ${role.name} owns the tables: ${should}`] : [];
+  } catch (error) {
+    throw translate(error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

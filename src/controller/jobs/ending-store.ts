@@ -38,19 +38,18 @@ function decide(held: HeldJob, report: EndingReport): Decided {
   const outcome = report.outcome;
   // An attempt that ended before its start was reported has been used, whatever became of that report.
   const ran = held.state === "running" || (outcome.kind !== "not-started" && outcome.kind !== "interrupted");
-  const attempt = held.attempt + (ran && held.state === "leased" ? 1 : 0);
+  const begun = held.attempt + (ran && held.state === "leased" ? 1 : 0);
   const settled = settle({
     outcome,
     stopped: report.stopped ?? undefined,
     cancelRequested: held.cancelRequested,
-    attempt,
+    attempt: begun,
     retry: held.retry,
   });
-  if (settled.state !== "queued" || settled.used || settled.reason === "released") {
-    // A release gives its attempt back: the job itself did nothing wrong.
-    const given = settled.state === "queued" && !settled.used && held.state === "running" ? 1 : 0;
-    return { settled, attempt: attempt - given, unstarted: 0 };
-  }
+  if (settled.state !== "queued" || settled.used) return { settled, attempt: begun, unstarted: 0 };
+  // A release, and a start whose command never began, give the attempt back: the job itself did nothing wrong.
+  const attempt = begun - (held.state === "running" ? 1 : 0);
+  if (settled.reason === "released") return { settled, attempt, unstarted: 0 };
   if (held.unstarted + 1 < UNSTARTED_RETURNS_MAX) return { settled, attempt, unstarted: held.unstarted + 1 };
   const counted = attempt + 1;
   const spent: Settled = counted < held.retry.maxAttempts ? { state: "queued", used: true, reason: "lost" } : { state: "dead", reason: "lost" };

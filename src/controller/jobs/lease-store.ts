@@ -59,7 +59,7 @@ const columns = (leases: readonly LeaseRef[]) => [leases.map((lease) => lease.jo
 export async function startLeases(tx: Tx, holder: Holder, leases: readonly LeaseRef[], leaseMs: number): Promise<Verdict[]> {
   const { rows } = await tx.query<{ id: string }>(
     `with started as (
-       update app.job j set state = 'running', attempt = j.attempt + 1, unstarted = 0, seq = j.seq + 1, started_at = now(),
+       update app.job j set state = 'running', attempt = j.attempt + 1, seq = j.seq + 1, started_at = now(),
               lease_until = now() + $5 * interval '1 millisecond'
          from ${GIVEN}
         where j.id = given.job_id and j.epoch = given.epoch and j.node_id = $3 and j.session_id = $4 and j.state = 'leased'

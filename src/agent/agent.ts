@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a node together: hello, heartbeat, claims, renewals, and the attempts that run. Whatever an earlier life of the agent
+// started is found and answered for before anything new is claimed. Jobs outlive the agent; nothing is started twice.
+
+import type { ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
+import { CLAIM_MAX } from "../protocol/limits.ts";
+import type { NodeFacts } from "../protocol/node-schema.ts";
+import type { Adopted, Launcher } from "../launcher/launcher.ts";
+import type { Clock } from "../std/clock.ts";
+import { codeOf, messageOf } from "../std/errors.ts";
+import type { Log } from "../std/log.ts";
+import { Loop } from "../std/loop.ts";
+import { Attempt, type AttemptContext } from "./attempt.ts";
+import { endingOfAdopted } from "./ending.ts";
+import { writeStopReason } from "./launch-notes.ts";
+import type { Link } from "./link.ts";
+
+export type OnStop = "release" | "finish" | "leave";
+
+export type AgentOptions = {
+  readonly launcher: Launcher;
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly facts: () => Promise<NodeFacts>;
+  /** Jobs at once. */
+  readonly slots: number;
+  readonly onStop: OnStop;
+  readonly stopGraceMs: number;
+  /** Called with claimed jobs before anything is done with them: for demonstrations of a sudden death. */
+  readonly afterClaim?: (jobs: readonly ClaimedJob[]) => void;
+};
+
+export type AgentEnd = { readonly kind: "stopped" } | { readonly kind: "refused"; readonly reason: unknown };
+
+const CLAIM_WAIT_MS = 20_000;
+const CLAIM_TIMEOUT_MS = 30_000;
+/** How long a stopping agent waits for the controller beyond its jobs' grace; the next agent reports what is left. */
+const STOP_PATIENCE_MS = 10_000;
+/** After an attempt that this node could not even prepare. */
+const UNFIT_PAUSE_MS = 5_000;
+
+/** Runs until the signal aborts or the controller refuses the node for good. */
+export async function runAgent(options: AgentOptions, stopping: AbortSignal): Promise<AgentEnd> {
+  const agent = new Agent(options, stopping);
+  return agent.run();
+}
+
+class Agent {
+  readonly #options: AgentOptions;
+  readonly #stopping: AbortSignal;
+  readonly #detach = new AbortController();
+  readonly #attempts = new Map<string, { readonly attempt: Attempt; readonly done: Promise<void> }>();
+  #changed = new AbortController();
+  #isDraining = false;
+
+  constructor(options: AgentOptions, stopping: AbortSignal) {
+    this.#options = options;
+    this.#stopping = AbortSignal.any([stopping, options.link.refused]);
+  }
+
+  async run(): Promise<AgentEnd> {
+    const { link, log } = this.#options;
+    let isOnline = false;
+    try {
+      const session = await this.#hello();
+      isOnline = true;
+      log.info({ node: session.name, nodeId: session.nodeId, session: session.sessionId }, "online");
+      await using stack = new AsyncDisposableStack();
+      stack.use(this.#loop("heartbeat", session.heartbeatMs, () => this.#heartbeat(session)));
+      stack.use(this.#loop("renew", session.renewMs, () => this.#renew(session)));
+      await this.#claimLoop(session).catch((error: unknown) => this.#unlessStopping(error));
+      await this.#windDown();
+      this.#detach.abort();
+    } catch (error) {
+      this.#unlessStopping(error);
+    }
+    this.#detach.abort();
+    if (!isOnline) await this.#stopFound();
+    await Promise.allSettled([...this.#attempts.values()].map(({ done }) => done));
+    if (link.refused.aborted) return { kind: "refused", reason: link.refused.reason };
+    log.info({}, "stopped");
+    return { kind: "stopped" };
+  }
+
+  /** A call that a stop cut short is no fault. */
+  #unlessStopping(error: unknown): void {
+    if (!this.#stopping.aborted) throw error;
+  }
+
+  #loop(name: string, periodMs: number, round: () => Promise<void>): Loop {
+    const { clock, log } = this.#options;
+    return new Loop({ name, periodMs, clock, log, round });
+  }
+
+  /** Answers for every launch of an earlier life, then begins a session with what is still held. */
+  async #hello(): Promise<HelloReply> {
+    const { launcher, link, facts, clock } = this.#options;
+    const found: Adopted[] = [];
+    for (const launchId of await launcher.list()) found.push(await launcher.adopt(launchId));
+    const held = found.filter((adopted) => adopted.spec !== undefined);
+    const holds = held.map(leaseOf);
+    const body = { facts: await facts(), now: new Date(clock.now()).toISOString(), holds };
+    const session = await link.call("nodeHello", { body }, { signal: this.#stopping });
+    const verdicts = new Map(session.verdicts.map((verdict) => [`${verdict.jobId}/${verdict.epoch}`, verdict.verdict]));
+    for (const adopted of held) this.#resume(session, adopted, verdicts.get(keyOf(leaseOf(adopted))) ?? "unknown");
+    for (const adopted of found) if (adopted.spec === undefined) await this.#setAside(adopted);
+    return session;
+  }
+
+  #resume(session: HelloReply, adopted: Adopted, verdict: string): void {
+    const { launcher, log } = this.#options;
+    const lease = leaseOf(adopted);
+    const attempt = new Attempt(this.#contextOf(session), lease);
+    log.info({ ...lease, found: adopted.kind, verdict }, "an attempt of an earlier agent");
+    if (verdict === "done") {
+      this.#track(attempt, adopted.kind === "alive" ? attempt.watch(adopted.launch) : attempt.settle(endingOfAdopted(adopted)));
+    } else if (adopted.kind === "alive") {
+      this.#track(attempt, Promise.all([attempt.watch(adopted.launch), attempt.drop("stale_epoch")]).then(() => {}));
+    } else {
+      this.#track(attempt, launcher.remove(adopted.launchId).then(() => {}));
+    }
+  }
+
+  /** Without a spec nothing is known but that it may not be started again. One that provably never ran goes. */
+  async #setAside(adopted: Adopted): Promise<void> {
+    const { launcher, log } = this.#options;
+    if (adopted.kind === "not-started") await launcher.remove(adopted.launchId);
+    else log.error({ launchId: adopted.launchId, found: adopted.kind }, "a launch directory without its spec: left for an operator");
+  }
+
+  #contextOf(session: HelloReply): AttemptContext {
+    const { launcher, link, clock, log, stopGraceMs } = this.#options;
+    return { launcher, link, clock, log, sessionId: session.sessionId, stopGraceMs, detach: this.#detach.signal };
+  }
+
+  #track(attempt: Attempt, work: Promise<void>): void {
+    const { log } = this.#options;
+    const key = keyOf(attempt.lease);
+    const done = work
+      .catch((error: unknown) => {
+        if (!this.#detach.signal.aborted && !this.#stopping.aborted) log.error({ ...attempt.lease, error: messageOf(error) }, "an attempt went wrong inside the agent");
+      })
+      .finally(() => {
+        this.#attempts.delete(key);
+        this.#wake();
+      });
+    this.#attempts.set(key, { attempt, done });
+  }
+
+  #wake(): void {
+    const before = this.#changed;
+    this.#changed = new AbortController();
+    before.abort();
+  }
+
+  async #heartbeat(session: HelloReply): Promise<void> {
+    const { link, facts, clock } = this.#options;
+    const body = { sessionId: session.sessionId, facts: await facts(), now: new Date(clock.now()).toISOString() };
+    const { drain } = await link.call("nodeHeartbeat", { body }, { signal: this.#detach.signal });
+    this.#noteDrain(drain);
+  }
+
+  async #renew(session: HelloReply): Promise<void> {
+    const held = [...this.#attempts.values()].map(({ attempt }) => attempt);
+    if (held.length === 0) return;
+    const body = { sessionId: session.sessionId, leases: held.map((attempt) => attempt.lease) };
+    const reply = await this.#options.link.call("nodeRenewals", { body }, { signal: this.#detach.signal });
+    this.#noteDrain(reply.drain);
+    const find = (lease: LeaseRef): Attempt | undefined => this.#attempts.get(keyOf(lease))?.attempt;
+    for (const lease of reply.cancel) void find(lease)?.stop("cancel");
+    for (const { verdict, ...lease } of reply.verdicts) {
+      // already_ended: its ending was acknowledged between this question and its answer.
+      if (verdict === "done" || verdict === "already_done" || verdict === "already_ended") continue;
+      void find(lease)?.drop(verdict);
+    }
+  }
+
+  #noteDrain(drain: boolean): void {
+    if (drain === this.#isDraining) return;
+    this.#isDraining = drain;
+    this.#options.log.info({}, drain ? "draining: claims nothing until it is made active again" : "active again");
+    this.#wake();
+  }
+
+  /** One claim at a time; a number that got no answer is asked again, so that its leases are not lost. */
+  async #claimLoop(session: HelloReply): Promise<void> {
+    const { clock, link, slots, afterClaim } = this.#options;
+    for (let number = 1; !this.#stopping.aborted; ) {
+      const changed = this.#changed.signal;
+      const max = Math.min(CLAIM_MAX, slots - this.#attempts.size);
+      if (max <= 0 || this.#isDraining) {
+        await clock.sleep(session.heartbeatMs, AbortSignal.any([this.#stopping, changed]));
+        continue;
+      }
+      const body = { sessionId: session.sessionId, number, max, waitMs: CLAIM_WAIT_MS };
+      const reply = await link.call("nodeClaim", { body }, { signal: this.#stopping, timeoutMs: CLAIM_TIMEOUT_MS });
+      number++;
+      this.#noteDrain(reply.drain);
+      if (reply.jobs.length > 0) afterClaim?.(reply.jobs);
+      for (const job of reply.jobs) this.#begin(session, job);
+    }
+  }
+
+  #begin(session: HelloReply, job: ClaimedJob): void {
+    if (this.#attempts.has(keyOf(job))) return;
+    const attempt = new Attempt(this.#contextOf(session), job);
+    this.#track(attempt, attempt.run(job).then((isFit) => (isFit ? undefined : this.#pause())));
+  }
+
+  /** Keeps the slot of an attempt that could not be prepared for a while: a full disk must not eat the queue. */
+  async #pause(): Promise<void> {
+    await this.#options.clock.sleep(UNFIT_PAUSE_MS, this.#stopping);
+  }
+
+  /** Stopped before there was a session: nobody can be told yet, but the jobs of the agent before must not run on unless they may. */
+  async #stopFound(): Promise<void> {
+    const { launcher, onStop, stopGraceMs } = this.#options;
+    if (this.#modeOf(onStop) !== "release") return;
+    const found = await Promise.all((await launcher.list()).map((launchId) => launcher.adopt(launchId)));
+    const alive = found.flatMap((adopted) => (adopted.kind === "alive" ? [adopted.launch] : []));
+    await Promise.all(alive.map(async (launch) => {
+      writeStopReason(launch.directory, "release");
+      await launcher.stop(launch, { graceMs: stopGraceMs });
+    }));
+  }
+
+  async #windDown(): Promise<void> {
+    const { clock, link, log, onStop, stopGraceMs } = this.#options;
+    const running = [...this.#attempts.values()];
+    if (running.length === 0) return;
+    const mode = this.#modeOf(onStop);
+    log.info({ jobs: running.length, mode }, "stopping");
+    if (mode === "leave") return;
+    const all = Promise.allSettled(running.map(({ done }) => done));
+    if (mode === "finish") return void (await all);
+    const stops = running.map(({ attempt }) => (link.refused.aborted ? attempt.drop("stale_epoch") : attempt.stop("release")));
+    const late = new AbortController();
+    await Promise.race([Promise.all([...stops, all]), clock.sleep(stopGraceMs + STOP_PATIENCE_MS, late.signal)]);
+    late.abort();
+  }
+
+  /** A node whose credential is gone stops its jobs; one that another agent has taken over leaves them to that one. */
+  #modeOf(onStop: OnStop): OnStop {
+    const { refused } = this.#options.link;
+    if (!refused.aborted) return onStop;
+    return ["unauthenticated", "node_retired"].includes(codeOf(refused.reason)) ? "release" : "leave";
+  }
+}
+
+function leaseOf(adopted: Adopted): LeaseRef {
+  return { jobId: adopted.spec?.purpose.jobId ?? "", epoch: String(adopted.spec?.purpose.epoch ?? 0) };
+}
+
+function keyOf(lease: LeaseRef): string {
+  return `${lease.jobId}/${lease.epoch}`;
+}

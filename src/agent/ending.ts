@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells the controller how an attempt ended, until it has answered. Rule: a result that is refused never keeps a job from
+// ending: it is sent again without it.
+
+import type { EndingReport, VerdictKind } from "../protocol/agent-schema.ts";
+import { codeOf, messageOf } from "../std/errors.ts";
+import type { Adopted } from "../launcher/launcher.ts";
+import type { Link } from "./link.ts";
+import { notStarted, seen, type Seen } from "./outcome.ts";
+
+type EndingOptions = {
+  readonly link: Link;
+  readonly sessionId: string;
+  readonly report: EndingReport;
+  readonly signal: AbortSignal;
+};
+
+/** The verdict. Throws when the signal aborted first, or when even the bare report is refused. */
+export async function sendEnding({ link, sessionId, report, signal }: EndingOptions): Promise<VerdictKind> {
+  const send = async (ending: EndingReport): Promise<VerdictKind> =>
+    (await link.call("nodeEnding", { body: { sessionId, ending } }, { signal })).verdict;
+  try {
+    return await send(report);
+  } catch (error) {
+    if (!["invalid_request", "payload_too_large"].includes(codeOf(error))) throw error;
+    const { result: _, ...bare } = report;
+    return send({ ...bare, message: `the report of the end was refused: ${messageOf(error)}`.slice(0, 1024) });
+  }
+}
+
+/** What became of a launch of an earlier agent that does not run any more. */
+export function endingOfAdopted(found: Exclude<Adopted, { kind: "alive" }>): Seen {
+  if (found.kind === "ended") return seen(found.exit);
+  if (found.kind === "not-started") return notStarted("the agent ended before the command was started");
+  return { outcome: { kind: "interrupted", message: whyInterrupted(found) }, wasAsked: true };
+}
+
+function whyInterrupted(found: Extract<Adopted, { kind: "damaged" | "interrupted" }>): string {
+  if (found.kind === "damaged") return found.problem;
+  return found.reason === "other-boot" ? "the machine was restarted" : "its processes are gone and nobody saw the end";
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// `holdfast agent`: pairs when asked to, then runs the node. The credential comes from the environment, standard input or its
+// 0600 file, never from argv or a config file, and leaves this process's environment at once.
+
+import fs from "node:fs";
+import path from "node:path";
+import { type AgentOptions, type OnStop, runAgent } from "../agent/agent.ts";
+import { Link } from "../agent/link.ts";
+import { createClient } from "../client/client.ts";
+import { BATCH_MAX } from "../protocol/limits.ts";
+import { deviceScanner } from "../devices/devices.ts";
+import { type AgentConfig, agentConfigFile, encodeAgentConfig, isHttpUrl, loadAgentConfig } from "../enrol/agent-config.ts";
+import { finishPairing, pair } from "../enrol/enrol.ts";
+import { loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
+import { writePrivateFile } from "../enrol/private-file.ts";
+import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
+import { systemClock } from "../std/clock.ts";
+import { codeOf, Failure } from "../std/errors.ts";
+import { fileFailure, makeDirectory } from "../std/files.ts";
+import { tryLock } from "../std/linux.ts";
+import type { Log } from "../std/log.ts";
+import { systemRandom } from "../std/random.ts";
+import { stderrLog } from "./logs.ts";
+import { rootFrom } from "./settings.ts";
+import { VERSION } from "./version.ts";
+
+export type AgentCommand = {
+  readonly root?: string;
+  /** Address of the controller; pairs with it first when this root is not paired yet. */
+  readonly join?: string;
+  readonly slots?: number;
+  readonly onStop?: OnStop;
+  readonly stopGraceMs?: number;
+  readonly stopFile?: string;
+  readonly nodeKeyStdin?: boolean;
+  /** Ends when standard input does: its parent holds the other end. */
+  readonly lifeline?: boolean;
+  /** Dies with exit code 137 right after a claim: for demonstrations. */
+  readonly dieAfterClaim?: boolean;
+};
+
+const STOP_GRACE_MS = 1_500;
+const STOP_FILE_LOOK_MS = 500;
+/** One batch of a renewal holds all that an agent can hold. */
+const SLOTS_MAX = BATCH_MAX;
+/** Asked about, it tells whether the credential is good without disturbing the session that there is. */
+const NO_SESSION = `nses_${"0".repeat(26)}`;
+
+/** Runs until the signal aborts; returns the exit code. Throws the Failure of a permanent refusal. */
+export async function runAgentCommand(options: AgentCommand, env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<number> {
+  const root = rootFrom(env, options.root);
+  const secrets = takeSecrets(env);
+  const log = stderrLog();
+  makeDirectory(root, 0o755);
+  makeDirectory(nodeDirectory(root), 0o700);
+  await using stack = new AsyncDisposableStack();
+  const lock = takeLock(root);
+  stack.defer(() => fs.closeSync(lock));
+  finishPairing(root);
+  finishPairing(root);
+  const piped = options.nodeKeyStdin === true || (secrets.code === undefined && needsCode(options, root)) ? await readPipe(options) : undefined;
+  const config = await settle(options, root, secrets.code ?? (options.nodeKeyStdin === true ? undefined : piped));
+  const credential = findCredential(root, secrets.key, options.nodeKeyStdin === true ? piped : undefined);
+
+  const client = createClient({ baseUrl: config.controllerUrl, credential });
+  const link = new Link({ client, clock: systemClock, random: systemRandom, log });
+  const launcher = await Launcher.open({ root: nodeDirectory(root), shimPath: shimPathFor(process.arch), account: currentAccount(), clock: systemClock });
+  const scanner = deviceScanner(systemClock);
+  const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
+  if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX) throw new Failure("usage", `--slots takes 1 to ${SLOTS_MAX}, not ${slots}`);
+  const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
+  const agent: AgentOptions = {
+    launcher, link, clock: systemClock, log, slots,
+    facts: async () => ({ ...(await scanner.read()), version: VERSION, slots }),
+    onStop: options.onStop ?? "release",
+    stopGraceMs: options.stopGraceMs ?? STOP_GRACE_MS,
+    ...(options.dieAfterClaim === true ? { afterClaim: () => process.exit(137) } : {}),
+  };
+  const end = await runAgent(agent, stopping);
+  if (end.kind === "refused") throw end.reason;
+  return 0;
+}
+
+/** One job for each pair of processors, at least one: most jobs here are heavy. */
+function defaultSlots(cpuCount: number): number {
+  return Math.min(SLOTS_MAX, Math.max(1, Math.floor(cpuCount / 2)));
+}
+
+type Secrets = { readonly key: string | undefined; readonly code: string | undefined };
+
+/** Takes them out of the environment, so that nothing started from here inherits them. */
+function takeSecrets(env: NodeJS.ProcessEnv): Secrets {
+  const secrets = { key: env["HOLDFAST_NODE_KEY"], code: env["HOLDFAST_PAIRING_CODE"] };
+  for (const name of ["HOLDFAST_NODE_KEY", "HOLDFAST_PAIRING_CODE", "HOLDFAST_TOKEN", "DATABASE_URL", "DATABASE_OWNER_URL"]) delete env[name];
+  return secrets;
+}
+
+function needsCode(options: AgentCommand, root: string): boolean {
+  return options.join !== undefined && loadAgentConfig(root) === undefined && options.lifeline !== true;
+}
+
+/** One line of standard input; an empty pipe is said to be one. */
+async function readPipe(options: AgentCommand): Promise<string> {
+  const what = options.nodeKeyStdin === true ? "the node's key (--node-key-stdin)" : "the pairing code";
+  if (process.stdin.isTTY) throw new Failure("secret_missing", `${what} is read from a pipe, and standard input is a terminal: pipe it in, or use the environment`);
+  let text = "";
+  for await (const piece of process.stdin) {
+    text += String(piece);
+    if (text.length > 4096) throw new Failure("secret_missing", `standard input holds more than a key: ${what} is one line`);
+  }
+  const line = text.trim();
+  if (line === "") throw new Failure("secret_missing", `standard input is an empty pipe: ${what} was expected there`);
+  return line;
+}
+
+/** Which controller, which node: from the file of an earlier pairing, or by pairing now. */
+async function settle(options: AgentCommand, root: string, code: string | undefined): Promise<AgentConfig> {
+  const { join } = options;
+  if (join !== undefined && !isHttpUrl(join)) {
+    throw new Failure("usage", `--join takes an address such as http://10.0.0.5:7440, not ${join}`);
+  }
+  const known = loadAgentConfig(root);
+  if (known !== undefined && (code === undefined || (await isStillPaired(root, join ?? known.controllerUrl)))) {
+    if (join === undefined || join === known.controllerUrl) return known;
+    const moved = { ...known, controllerUrl: join };
+    writePrivateFile(agentConfigFile(root), encodeAgentConfig(moved));
+    return moved;
+  }
+  if (join === undefined) throw new Failure("no_context", `this machine is not paired yet (${nodeDirectory(root)}): make a code with holdfast node pair NAME, then run holdfast agent --join URL`);
+  if (code === undefined) throw new Failure("secret_missing", "a machine that is not paired needs a pairing code: give it by HOLDFAST_PAIRING_CODE or standard input");
+  return pair({ client: createClient({ baseUrl: join }), code, root, random: systemRandom });
+}
+
+/** A unit may carry its code for ever: it is used only when the controller does not know this node (any more). */
+async function isStillPaired(root: string, url: string): Promise<boolean> {
+  const credential = loadCredential(root);
+  if (credential === undefined) return false;
+  try {
+    await createClient({ baseUrl: url, credential }).call("nodeRenewals", { body: { sessionId: NO_SESSION, leases: [] } });
+    return true;
+  } catch (error) {
+    return !["unauthenticated", "node_retired"].includes(codeOf(error));
+  }
+}
+
+function findCredential(root: string, fromEnv: string | undefined, piped: string | undefined): string {
+  if (piped !== undefined) return parseCredential(piped, "standard input");
+  if (fromEnv !== undefined) return parseCredential(fromEnv, "HOLDFAST_NODE_KEY");
+  const stored = loadCredential(root);
+  if (stored !== undefined) return stored;
+  throw new Failure("secret_missing", `there is no credential in ${nodeDirectory(root)}: give it by HOLDFAST_NODE_KEY or --node-key-stdin, or pair again`);
+}
+
+function takeLock(root: string): number {
+  const file = path.join(nodeDirectory(root), "agent.lock");
+  let fd: number;
+  try {
+    fd = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
+  } catch (error) {
+    throw fileFailure(file, error);
+  }
+  if (!tryLock(fd)) {
+    const holder = fs.readFileSync(file, "utf8").trim();
+    fs.closeSync(fd);
+    throw new Failure("root_in_use", `another agent runs on ${root}${holder === "" ? "" : `: pid ${holder}`}`);
+  }
+  fs.ftruncateSync(fd, 0);
+  fs.writeSync(fd, `${process.pid}\n`, 0);
+  return fd;
+}
+
+/** The stop file and the lifeline, each as a signal. */
+function stopSignals(options: AgentCommand, root: string, stack: AsyncDisposableStack, log: Log): AbortSignal[] {
+  const stop = new AbortController();
+  const file = options.stopFile ?? path.join(nodeDirectory(root), "stop");
+  const timer = setInterval(() => {
+    if (!fs.existsSync(file)) return;
+    log.info({ file }, "the stop file is there");
+    fs.rmSync(file, { force: true });
+    stop.abort();
+  }, STOP_FILE_LOOK_MS);
+  stack.defer(() => clearInterval(timer));
+  if (options.lifeline === true) {
+    process.stdin.resume();
+    process.stdin.once("end", () => stop.abort());
+    process.stdin.once("error", () => stop.abort());
+    stack.defer(() => void process.stdin.destroy());
+  }
+  return [stop.signal];
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// `holdfast controller`: a controller without a node. It says so when it has no database, and never invents one.
+
+import path from "node:path";
+import { createClient } from "../client/client.ts";
+import { contextFileFrom, readContext, writeContext } from "../cli/context-file.ts";
+import { startController } from "../controller/controller.ts";
+import { Failure } from "../std/errors.ts";
+import { openEmbedded, openExternal } from "./database.ts";
+import { stderrLog } from "./logs.ts";
+import { configFrom, type Environment, listenFrom, rootFrom } from "./settings.ts";
+import { VERSION } from "./version.ts";
+
+export type ControllerCommand = {
+  readonly listen?: string;
+  readonly embedded?: boolean;
+  readonly root?: string;
+  /** False: refuse an older schema instead of migrating it. */
+  readonly migrate?: boolean;
+};
+
+/** Runs until the signal aborts; returns the exit code. */
+export async function runController(options: ControllerCommand, env: Environment, signal: AbortSignal): Promise<number> {
+  const { host, port } = listenFrom(env, options.listen);
+  const config = { ...configFrom(env), version: VERSION };
+  const log = stderrLog();
+  await using stack = new AsyncDisposableStack();
+  const database =
+    options.embedded === true
+      ? await openEmbedded({ root: rootFrom(env, options.root), stack })
+      : await openExternal({ env, stack, log, isMigrating: options.migrate !== false });
+  const controller = stack.use(await startController({ db: database.db, log, host, port, config }));
+  await keepContext(env, controller.url, database.replaceToken);
+  log.info({ context: contextFileFrom(env) }, "this account's command line is set up for it");
+  const ended = await Promise.race([database.exited, new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }))]);
+  if (ended !== undefined) throw new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${ended}`);
+  log.info({}, "stopping");
+  return 0;
+}
+
+/** The command line of the account that runs the controller finds it by a 0600 context file; a token that works is kept. */
+export async function keepContext(env: Environment, url: string, replaceToken: () => Promise<string>): Promise<string> {
+  const file = path.resolve(contextFileFrom(env));
+  const known = readContext(file, "local");
+  const works = known !== undefined && (await createClient({ baseUrl: url, credential: known.token }).call("whoami", {}).then(() => true, () => false));
+  const token = works ? known.token : await replaceToken();
+  writeContext(file, "local", { url, token });
+  return token;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command: puts the terminal together, runs the command tree, and turns what went wrong into one clear line and an exit
+// code. The long-running programs are loaded only when they are asked for.
+
+import { readFile } from "node:fs/promises";
+import { CommanderError } from "commander";
+import { buildProgram } from "../cli/program.ts";
+import type { Programs } from "../cli/programs.ts";
+import type { Terminal } from "../cli/terminal.ts";
+import { errorRow, isErrorCode } from "../protocol/errors.ts";
+import { systemClock } from "../std/clock.ts";
+import { Failure, messageOf } from "../std/errors.ts";
+import { VERSION } from "./version.ts";
+
+const terminal: Terminal = {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  clock: systemClock,
+  newKey: () => crypto.randomUUID(),
+  onInterrupt: (listener) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, listener);
+    return { [Symbol.dispose]: () => void ["SIGINT", "SIGTERM"].forEach((signal) => process.off(signal, listener)) };
+  },
+  readFile: (file) => (file === "-" ? readStandardInput() : readFile(file, "utf8")),
+};
+
+async function readStandardInput(): Promise<string> {
+  let text = "";
+  for await (const piece of process.stdin) text += String(piece);
+  return text;
+}
+
+/** Aborts on the first SIGINT, SIGTERM or SIGHUP; a second one ends the process at once. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted && signal !== "SIGHUP") process.exit(130);
+      stop.abort();
+    });
+  }
+  return stop.signal;
+}
+
+const programs: Programs = {
+  up: async (options) => (await import("./up.ts")).up(options, process.env, stopSignal()),
+  controller: async (options) => (await import("./controller.ts")).runController(options, process.env, stopSignal()),
+  agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
+  dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
+  dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),
+};
+
+function complain(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : errorRow("usage").exit;
+  const isKnown = error instanceof Failure && isErrorCode(error.code);
+  const code = isKnown ? error.code : "internal";
+  const details = isKnown ? error.details : [];
+  const row = errorRow(code);
+  if (process.argv.includes("--json")) {
+    process.stderr.write(`${JSON.stringify({ code, message: messageOf(error), details })}\n`);
+    return row.exit;
+  }
+  // The cause of a known failure is already in its sentence, where a person needs it.
+  process.stderr.write(`holdfast: ${isKnown ? error.message : messageOf(error)}\n`);
+  for (const { place, problem } of details) process.stderr.write(`  ${place}: ${problem}\n`);
+  process.stderr.write(`  ${isKnown ? row.advice : "This is a bug in Holdfast. HOLDFAST_DEBUG=1 shows where."}\n`);
+  if (process.env["HOLDFAST_DEBUG"] === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  return row.exit;
+}
+
+// A reader that went away (head, a closed pager) is no fault.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 74));
+
+const program = buildProgram({ terminal, programs, version: VERSION, setExitCode: (code) => void (process.exitCode = code) });
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  process.exitCode = complain(error);
+}

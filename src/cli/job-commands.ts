@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// job run | submit | list | show | logs | events | cancel.
+
+import { type Command, Option } from "commander";
+import { jobStates, type JobState } from "../protocol/job.ts";
+import type { Job, JobDetail } from "../protocol/job-schema.ts";
+import { example, printing, type Tree } from "./command.ts";
+import { addJobOptions, type JobOptions, submissionOf, submit } from "./job-options.ts";
+import { follow, printChunks, streamLog } from "./job-run.ts";
+import { ago, commandLine, fields, table } from "./table.ts";
+import { colours, connect, printJson, type Terminal } from "./terminal.ts";
+import { parseWhole } from "./units.ts";
+
+export function addJobCommands(program: Command, tree: Tree): void {
+  const job = program.command("job").description("Commands that run on a node");
+  example(job, "holdfast job run -- make test", "holdfast job list");
+  addRun(job, tree);
+  addLooks(job, tree);
+  addLogs(job, tree);
+  addCancel(job, tree);
+}
+
+function addRun(job: Command, { terminal, setExitCode }: Tree): void {
+  const run = addJobOptions(job.command("run"))
+    .description("Run a command on a node, stream its output, exit with its exit code; Ctrl-C cancels it")
+    .action(async (command: string[], options: JobOptions) => {
+      const client = connect(terminal);
+      const body = await submissionOf(terminal, client, command, options);
+      setExitCode(await follow(terminal, client, await submit(terminal, client, body, options.idempotencyKey)));
+    });
+  example(run, "holdfast job run -- sh -c 'echo hello; uname -a'", "holdfast job run --memory 8GiB --retries 2 -e SEED=7 -- ./train.sh");
+
+  const send = printing(addJobOptions(job.command("submit")))
+    .description("Submit a command and return; prints the job's id")
+    .action(async (command: string[], options: JobOptions) => {
+      const client = connect(terminal);
+      const made = await submit(terminal, client, await submissionOf(terminal, client, command, options), options.idempotencyKey);
+      if (options.json === true) return printJson(terminal, made);
+      terminal.stdout.write(`${made.id}\n`);
+    });
+  example(send, "holdfast job submit --not-before 2026-12-24T20:00:00Z -- ./nightly.sh", "holdfast job submit --json --input params.json -- python3 run.py");
+}
+
+function addLooks(job: Command, { terminal }: Tree): void {
+  const list = printing(job.command("list"))
+    .description("List jobs, newest first")
+    .addOption(new Option("--state <state>", "only these").choices([...jobStates]))
+    .option("--limit <n>", "how many", parseWhole(1, 200), 30)
+    .action(async ({ state, limit, json }: { state?: JobState; limit: number; json?: boolean }) => {
+      const page = await connect(terminal).call("jobList", { query: { limit, ...(state === undefined ? {} : { state }) } });
+      if (json === true) return printJson(terminal, page);
+      if (page.items.length === 0) return void terminal.stdout.write("No job yet: holdfast job run -- echo hello\n");
+      terminal.stdout.write(jobTable(terminal, page.items));
+      if (page.nextCursor !== null) terminal.stderr.write(`… older ones: --limit ${Math.min(200, limit * 4)}\n`);
+    });
+  example(list, "holdfast job list", "holdfast job list --state running --json");
+
+  const show = printing(job.command("show"))
+    .argument("<id>")
+    .description("Show one job with its input and result")
+    .action(async (id: string, { json }) => {
+      const found = await connect(terminal).call("jobShow", { params: { jobId: id } });
+      if (json === true) return printJson(terminal, found);
+      printJob(terminal, found);
+    });
+  example(show, "holdfast job show job_01j…");
+
+  const events = printing(job.command("events"))
+    .argument("<id>")
+    .description("Show the ledger of one job: every claim, start, loss and ending")
+    .action(async (id: string, { json }) => {
+      const { events: found } = await connect(terminal).call("jobEvents", { params: { jobId: id } });
+      if (json === true) return printJson(terminal, found);
+      const rows = found.map((event) => [String(event.seq), event.at, event.kind, event.epoch, event.actor, dataText(event.data)]);
+      terminal.stdout.write(table(["#", "AT", "EVENT", "EPOCH", "BY", ""], rows));
+    });
+  example(events, "holdfast job events job_01j…");
+}
+
+function dataText(data: Readonly<Record<string, unknown>>): string {
+  return Object.entries(data).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+}
+
+function addLogs(job: Command, { terminal }: Tree): void {
+  const logs = job
+    .command("logs")
+    .argument("<id>")
+    .description("Print what a job wrote, its standard error on standard error")
+    .option("-f, --follow", "go on until the job has ended")
+    .addOption(new Option("--only <stream>", "only this stream").choices(["stdout", "stderr"]))
+    .option("--json", "print the chunks as JSON, one a line")
+    .action(async (id: string, { follow: isFollowing, only, json }: { follow?: boolean; only?: "stdout" | "stderr"; json?: boolean }) => {
+      const client = connect(terminal);
+      const leave = new AbortController();
+      using _interrupt = terminal.onInterrupt(() => leave.abort());
+      if (isFollowing === true && json !== true && only === undefined) return void (await streamLog(terminal, client, id, leave.signal));
+      for (let after: string | undefined; !leave.signal.aborted; ) {
+        const page = await client.call("jobLogs", { params: { jobId: id }, query: { limit: 200, ...(after === undefined ? {} : { after }) } });
+        if (json === true) for (const chunk of page.chunks) terminal.stdout.write(`${JSON.stringify(chunk)}\n`);
+        else printChunks(terminal, page, only);
+        after = page.chunks.at(-1)?.cursor ?? after;
+        if (page.ended || (page.chunks.length === 0 && isFollowing !== true)) return;
+        if (page.chunks.length === 0) await terminal.clock.sleep(500, leave.signal);
+      }
+    });
+  example(logs, "holdfast job logs job_01j…", "holdfast job logs --follow job_01j…");
+}
+
+function addCancel(job: Command, { terminal }: Tree): void {
+  const cancel = printing(job.command("cancel"))
+    .argument("<id...>")
+    .description("Cancel: at once when it waits, within seconds when it runs")
+    .action(async (ids: string[], { json }) => {
+      const client = connect(terminal);
+      const cancelled: Job[] = [];
+      for (const id of ids) cancelled.push(await client.call("jobCancel", { params: { jobId: id } }));
+      if (json === true) return printJson(terminal, cancelled);
+      for (const one of cancelled) terminal.stdout.write(`${one.id} ${one.state === "cancelled" ? "is cancelled" : "will be stopped by its node"}.\n`);
+    });
+  example(cancel, "holdfast job cancel job_01j…");
+}
+
+function jobTable(terminal: Terminal, jobs: readonly Job[]): string {
+  const now = terminal.clock.now();
+  return table(
+    ["JOB", "STATE", "NODE", "CREATED", "COMMAND"],
+    jobs.map((job) => [job.id, stateText(terminal, job), job.nodeName ?? "", ago(job.createdAt, now), commandLine(job.command, 40)]),
+  );
+}
+
+function stateText(terminal: Terminal, job: Job): string {
+  const colour = colours(terminal);
+  if (job.state === "queued" && job.blocked !== null) return colour.yellow("blocked");
+  if (job.state === "succeeded") return colour.green(job.state);
+  if (job.state === "failed" || job.state === "dead") return colour.red(job.exitCode === null ? job.state : `${job.state} (${job.exitCode})`);
+  return job.state === "running" ? colour.cyan(job.state) : job.state;
+}
+
+function printJob(terminal: Terminal, job: JobDetail): void {
+  const now = terminal.clock.now();
+  const requires = Object.entries(job.requires).map(([name, value]) => `${name} ${value}`).join(", ");
+  terminal.stdout.write(
+    fields([
+      ["job", job.id],
+      ["state", `${stateText(terminal, job)}${job.reason === null ? "" : `: ${job.reason}`}`],
+      ["blocked", job.blocked],
+      ["message", job.message],
+      ["command", commandLine(job.command, 2000)],
+      ["node", job.nodeName],
+      ["attempt", `${job.attempt} of ${job.retry.maxAttempts}${job.retry.onFailure ? ", failures are tried again" : ""}`],
+      ["epoch", job.epoch],
+      ["requires", requires],
+      ["priority", job.priority === 0 ? null : String(job.priority)],
+      ["time limit", job.timeLimitMs === null ? null : `${job.timeLimitMs / 1000} s`],
+      ["labels", Object.entries(job.labels).map(([name, value]) => `${name}=${value}`).join(" ")],
+      ["environment", Object.entries(job.environment).map(([name, value]) => `${name}=${value}`).join(" ")],
+      ["created", `${job.createdAt} (${ago(job.createdAt, now)})`],
+      ["not before", job.notBefore],
+      ["started", job.startedAt],
+      ["finished", job.finishedAt],
+      ["exit code", job.exitCode === null ? null : String(job.exitCode)],
+      ["input", job.input === null ? null : JSON.stringify(job.input).slice(0, 500)],
+      ["result", job.result === null ? null : JSON.stringify(job.result)],
+    ]),
+  );
+}

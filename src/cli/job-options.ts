@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that `job submit` and `job run` share, and the submission made from them. All faults at once.
+
+import type { Command } from "commander";
+import type { Client } from "../client/client.ts";
+import type { JobSubmission } from "../protocol/job-schema.ts";
+import { Failure, type Fault, messageOf } from "../std/errors.ts";
+import { findNode } from "./node-commands.ts";
+import type { Terminal } from "./terminal.ts";
+import { parseDuration, parsePair, parseSize, parseTime, parseWhole } from "./units.ts";
+
+export type JobOptions = {
+  readonly env?: Record<string, string>;
+  readonly envFrom?: readonly string[];
+  readonly cwd?: string;
+  readonly memory?: number;
+  readonly arch?: "x64" | "arm64";
+  readonly node?: string;
+  readonly priority?: number;
+  readonly timeLimit?: number;
+  readonly retries?: number;
+  readonly notBefore?: string;
+  readonly label?: Record<string, string>;
+  readonly input?: string;
+  readonly idempotencyKey?: string;
+  readonly json?: boolean;
+};
+
+export function addJobOptions(command: Command): Command {
+  return command
+    .argument("<command...>", "the program and its arguments, after --")
+    .passThroughOptions()
+    .option("-e, --env <name=value>", "set a variable of its environment (repeatable)", parsePair)
+    .option("--env-from <name...>", "take these variables from this environment")
+    .option("--cwd <directory>", "working directory on the node (default: one of its own)")
+    .option("--memory <size>", "least memory of the node, such as 8GiB", parseSize)
+    .option("--arch <arch>", "x64 or arm64")
+    .option("--node <node>", "only this node, by name or id")
+    .option("--priority <n>", "higher runs first, -100 to 100", parseWhole(-100, 100))
+    .option("--time-limit <duration>", "stop it after this long, such as 10m", parseDuration)
+    .option("--retries <n>", "try again this often, after a failure too", parseWhole(0, 24))
+    .option("--not-before <time>", "not before this time", parseTime)
+    .option("--label <name=value>", "a label (repeatable)", parsePair)
+    .option("--input <file>", "a JSON file as its input (- for standard input)")
+    .option("--idempotency-key <key>", "submit once for each key");
+}
+
+export async function submissionOf(terminal: Terminal, client: Client, command: readonly string[], options: JobOptions): Promise<JobSubmission> {
+  const faults: Fault[] = [];
+  const attempt = async <Value>(place: string, work: () => Promise<Value> | Value): Promise<Value | undefined> => {
+    try {
+      return await work();
+    } catch (error) {
+      faults.push({ place, problem: messageOf(error) });
+      return undefined;
+    }
+  };
+  const environment: Record<string, string> = { ...options.env };
+  for (const name of options.envFrom ?? []) {
+    const value = terminal.env[name];
+    if (value === undefined) faults.push({ place: "--env-from", problem: `${name} is not set here` });
+    else environment[name] = value;
+  }
+  const { input: file, node } = options;
+  const input = file === undefined ? undefined : await attempt(`--input ${file}`, async () => JSON.parse(await terminal.readFile(file)) as unknown);
+  const nodeId = node === undefined ? undefined : await attempt("--node", async () => (await findNode(client, node)).id);
+  if (options.cwd !== undefined && !options.cwd.startsWith("/")) faults.push({ place: "--cwd", problem: "must be an absolute path on the node" });
+  if (options.arch !== undefined && !["x64", "arm64"].includes(options.arch)) faults.push({ place: "--arch", problem: "must be x64 or arm64" });
+  if (faults.length > 0) throw new Failure("usage", `${faults.length} option${faults.length > 1 ? "s are" : " is"} not right`, { details: faults });
+  const requires = { ...defined("memoryBytes", options.memory), ...defined("arch", options.arch), ...defined("nodeId", nodeId) };
+  return {
+    command: [...command],
+    ...(Object.keys(environment).length > 0 ? { environment } : {}),
+    ...defined("workingDirectory", options.cwd),
+    ...defined("input", input),
+    ...(Object.keys(requires).length > 0 ? { requires } : {}),
+    ...defined("priority", options.priority),
+    ...defined("notBefore", options.notBefore),
+    ...defined("timeLimitMs", options.timeLimit),
+    ...(options.retries === undefined ? {} : { retry: { maxAttempts: options.retries + 1, onFailure: options.retries > 0 } }),
+    ...defined("labels", options.label),
+  };
+}
+
+function defined<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {
+  return value === undefined ? {} : ({ [key]: value } as { [K in Key]: Value });
+}
+
+const SUBMIT_TRIES = 3;
+
+/** Safe to repeat when an answer is lost: each submission has a key of its own. */
+export async function submit(terminal: Terminal, client: Client, body: JobSubmission, key: string | undefined) {
+  const idempotencyKey = key ?? terminal.newKey();
+  for (let tries = 1; ; tries++) {
+    try {
+      return await client.call("jobSubmit", { body, idempotencyKey });
+    } catch (error) {
+      if (tries >= SUBMIT_TRIES || !(error instanceof Failure) || error.code !== "controller_unreachable") throw error;
+      await terminal.clock.sleep(300 * tries);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command tree. A file for each noun adds its commands; what all of them share is here: --json, help with examples,
+// and errors that say what to do.
+
+import { Command } from "commander";
+import { example, type Tree } from "./command.ts";
+import { addContextCommands } from "./context-commands.ts";
+import { addDatabaseCommands } from "./database-commands.ts";
+import { addCompletion } from "./completion.ts";
+import { addJobCommands } from "./job-commands.ts";
+import { addNodeCommands } from "./node-commands.ts";
+import { addProgramCommands } from "./program-commands.ts";
+import { addStatusCommand } from "./status-command.ts";
+import { addTokenCommands } from "./token-commands.ts";
+
+export function buildProgram(tree: Tree): Command {
+  const program = new Command("holdfast")
+    .description("Runs jobs on machines that you own: never lost, never twice.")
+    .version(tree.version, "-V, --version", "print the version")
+    .helpCommand(false)
+    .enablePositionalOptions()
+    .showSuggestionAfterError(true)
+    .configureOutput({
+      writeOut: (text) => void tree.terminal.stdout.write(text),
+      writeErr: (text) => void tree.terminal.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, "holdfast: ")),
+    });
+  example(program, "npm start", "holdfast status", "holdfast job run -- uname -a");
+  addProgramCommands(program, tree);
+  addStatusCommand(program, tree);
+  addJobCommands(program, tree);
+  addNodeCommands(program, tree);
+  addTokenCommands(program, tree);
+  addContextCommands(program, tree);
+  addDatabaseCommands(program, tree);
+  addCompletion(program, tree);
+  inherit(program);
+  return program;
+}
+
+/** Every command throws instead of exiting, prints where the root prints, and points to its help after a mistake. */
+function inherit(command: Command): void {
+  command.exitOverride();
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command);
+    inherit(child);
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables and times for people: aligned columns without borders, times told by their distance from now.
+
+import { stripVTControlCharacters } from "node:util";
+
+const GAP = "  ";
+
+/** Columns as wide as their widest cell; the last one is not padded. Cells may be coloured. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => visibleLength(row[column] ?? ""))));
+  const line = (row: readonly string[]): string =>
+    row.map((cell, column) => (column === row.length - 1 ? cell : cell + " ".repeat((widths[column] ?? 0) - visibleLength(cell)))).join(GAP).trimEnd();
+  return `${all.map(line).join("\n")}\n`;
+}
+
+function visibleLength(text: string): number {
+  return [...stripVTControlCharacters(text)].length;
+}
+
+/** Lines of "name  value", aligned. */
+export function fields(rows: readonly (readonly [string, string | undefined | null])[]): string {
+  const shown = rows.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const width = Math.max(...shown.map(([name]) => name.length));
+  return shown.map(([name, value]) => `${name.padEnd(width)}${GAP}${value}\n`).join("");
+}
+
+export function ago(time: string | null, now: number): string {
+  if (time === null) return "never";
+  const seconds = Math.round((now - Date.parse(time)) / 1000);
+  if (seconds < 0) return `in ${span(-seconds)}`;
+  return seconds < 2 ? "now" : `${span(seconds)} ago`;
+}
+
+export function span(seconds: number): string {
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** A command on one line, shortened; arguments with anything unusual are quoted as a shell would need it. */
+export function commandLine(command: readonly string[], length = 60): string {
+  const text = command.map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : `'${part.replaceAll("'", String.raw`'\''`)}'`)).join(" ").replaceAll("\n", "⏎");
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command is given instead of globals: where to write, what the environment says, when to stop.
+
+import pc from "picocolors";
+import { type Client, createClient } from "../client/client.ts";
+import type { Clock } from "../std/clock.ts";
+import { Failure } from "../std/errors.ts";
+import { contextFileFrom, readContexts } from "./context-file.ts";
+
+export type Terminal = {
+  readonly stdout: { write(text: string): unknown; readonly isTTY?: boolean };
+  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean };
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** Draws an idempotency key. */
+  readonly newKey: () => string;
+  /** Calls back on Ctrl-C and SIGTERM until disposed. */
+  readonly onInterrupt: (listener: () => void) => Disposable;
+  readonly readFile: (file: string) => Promise<string>;
+};
+
+/** The controller of the environment, else of the current context. */
+export function connect(terminal: Terminal): Client {
+  const { url, token } = connection(terminal);
+  return createClient({ baseUrl: url, credential: token });
+}
+
+export function connection(terminal: Terminal): { readonly url: string; readonly token: string } {
+  const { HOLDFAST_URL: url, HOLDFAST_TOKEN: token } = terminal.env as { HOLDFAST_URL?: string; HOLDFAST_TOKEN?: string };
+  if (url !== undefined && token !== undefined) {
+    if (!/^https?:\/\//.test(url)) throw new Failure("config_invalid", `HOLDFAST_URL must be an address such as http://127.0.0.1:7440, not ${url}`);
+    return { url, token };
+  }
+  const file = contextFileFrom(terminal.env);
+  const contexts = readContexts(file);
+  const context = contexts?.contexts[contexts.current];
+  if (context === undefined) throw new Failure("no_context", `no controller is known here: ${file} has no context, and HOLDFAST_URL and HOLDFAST_TOKEN are not set`);
+  return { url: url ?? context.url, token: token ?? context.token };
+}
+
+export function colours(terminal: Terminal): ReturnType<typeof pc.createColors> {
+  return pc.createColors(terminal.stdout.isTTY === true && terminal.env["NO_COLOR"] === undefined);
+}
+
+export function printJson(terminal: Terminal, value: unknown): void {
+  terminal.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}

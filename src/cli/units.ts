@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes and durations as people type them.
+
+import { InvalidArgumentError } from "commander";
+
+const SIZES: Readonly<Record<string, number>> = { "": 1, B: 1, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30, TIB: 2 ** 40 };
+const DURATIONS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** 8GiB, 500MB, 1024: bytes. */
+export function parseSize(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([KMGT]?(?:iB|B)?)$/i.exec(text);
+  const bytes = Math.round(Number(match?.[1]) * (SIZES[(match?.[2] ?? "").toUpperCase()] ?? Number.NaN));
+  if (!Number.isSafeInteger(bytes)) throw new InvalidArgumentError("It is a size such as 8GiB or 500MB.");
+  return bytes;
+}
+
+/** 90s, 10m, 2h, 1d, 500ms: milliseconds. */
+export function parseDuration(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(text);
+  const ms = Math.round(Number(match?.[1]) * (DURATIONS[match?.[2] ?? ""] ?? Number.NaN));
+  if (!Number.isSafeInteger(ms) || ms < 1) throw new InvalidArgumentError("It is a duration such as 90s, 10m or 2h.");
+  return ms;
+}
+
+export function parseWhole(minimum: number, maximum: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^-?\d+$/.test(text) || value < minimum || value > maximum) throw new InvalidArgumentError(`It is a whole number from ${minimum} to ${maximum}.`);
+    return value;
+  };
+}
+
+/** Collects NAME=VALUE options that may be repeated. */
+export function parsePair(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const at = text.indexOf("=");
+  if (at < 1) throw new InvalidArgumentError("It is NAME=VALUE.");
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
+}
+
+export function parseTime(text: string): string {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) throw new InvalidArgumentError("It is a time such as 2026-12-01T08:00:00Z.");
+  return time.toISOString();
+}
