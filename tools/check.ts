@@ -15,7 +15,11 @@ type Outcome = { readonly check: Check; readonly isOk: boolean; readonly output:
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const installed = (name: string): string => path.join(root, "node_modules", ".bin", name);
-const tool = (file: string, ...rest: readonly string[]): readonly string[] => [process.execPath, path.join("tools", file), ...rest];
+const tool = (file: string, ...rest: readonly string[]): readonly string[] => [
+  process.execPath,
+  path.join("tools", file),
+  ...rest,
+];
 const oxlint = [installed("oxlint"), "--type-aware", "--format=unix", "--deny-warnings"];
 
 /** The slowest first, so that they do not end the run alone. */
@@ -26,8 +30,10 @@ function checks(): readonly Check[] {
     { name: "tsc tsconfig.json", argv: [installed("tsc"), "-p", "tsconfig.json"] },
     { name: "knip", argv: [installed("knip"), "--no-progress", "--no-config-hints"] },
     { name: "tsc tsconfig.pure.json", argv: [installed("tsc"), "-p", "tsconfig.pure.json"] },
-    { name: "biome format", argv: [installed("biome"), "format", "--max-diagnostics=20", "."] },
-    ...(fs.existsSync(path.join(root, "tools/openapi.ts")) ? [{ name: "openapi.json", argv: tool("openapi.ts", "--check") }] : []),
+    { name: "biome format", argv: [installed("biome"), "format", "--reporter=summary", "."] },
+    ...(fs.existsSync(path.join(root, "tools/openapi.ts"))
+      ? [{ name: "openapi.json", argv: tool("openapi.ts", "--check") }]
+      : []),
     { name: "tidy", argv: tool("tidy.ts") },
     ...(scripts.length > 0 ? [{ name: "shellcheck", argv: ["shellcheck", ...scripts.map((file) => file.path)] }] : []),
   ];
@@ -38,16 +44,21 @@ function runCheck(check: Check): Promise<Outcome> {
   const [command = "", ...rest] = check.argv;
   return new Promise((resolve) => {
     const chunks: string[] = [];
-    const end = (isOk: boolean): void => resolve({ check, isOk, output: chunks.join(""), seconds: (performance.now() - began) / 1000 });
+    const end = (isOk: boolean): void =>
+      resolve({ check, isOk, output: chunks.join(""), seconds: (performance.now() - began) / 1000 });
     if (command === "shellcheck") {
-      const missing = missingNeeds(systemNeeds.filter((need) => need.program === command), process.env["PATH"] ?? "");
+      const missing = missingNeeds(
+        systemNeeds.filter((need) => need.program === command),
+        process.env["PATH"] ?? "",
+      );
       if (missing.length > 0) {
         chunks.push(`shellcheck is missing; get it with: ${installCommand(missing)}\n`);
         return end(false);
       }
     }
     const child = spawn(command, rest, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text: string) => chunks.push(text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", (text: string) => chunks.push(text));
     child.on("error", (error) => {
       chunks.push(`${error.message}\n`);
       end(false);
@@ -78,9 +89,16 @@ async function runAll(all: readonly Check[]): Promise<readonly Outcome[]> {
 
 if (process.argv.includes("--fix")) {
   report(await runCheck({ name: "oxlint --fix", argv: [...oxlint, "--fix"] }));
-  report(await runCheck({ name: "biome format --write", argv: [installed("biome"), "format", "--write", "--max-diagnostics=20", "."] }));
+  report(
+    await runCheck({
+      name: "biome format --write",
+      argv: [installed("biome"), "format", "--write", "--reporter=summary", "."],
+    }),
+  );
 }
 const outcomes = await runAll(checks());
 const failed = outcomes.filter((outcome) => !outcome.isOk);
-process.stdout.write(failed.length === 0 ? "All checks pass.\n" : `Failed: ${failed.map(({ check }) => check.name).join(", ")}\n`);
+process.stdout.write(
+  failed.length === 0 ? "All checks pass.\n" : `Failed: ${failed.map(({ check }) => check.name).join(", ")}\n`,
+);
 process.exitCode = failed.length === 0 ? 0 : 1;

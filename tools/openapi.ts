@@ -13,18 +13,29 @@ const FILE = new URL("../openapi.json", import.meta.url);
 type JsonObject = { [key: string]: unknown };
 
 function errorsOf(route: Route): readonly ErrorCode[] {
-  const access: readonly ErrorCode[] = route.access.kind === "public" || route.access.kind === "pairing" ? [] : ["unauthenticated", "forbidden"];
+  const access: readonly ErrorCode[] =
+    route.access.kind === "public" || route.access.kind === "pairing" ? [] : ["unauthenticated", "forbidden"];
   return [...new Set([...route.errors, ...access, ...commonErrors])];
 }
 
 function parametersOf(route: Route): JsonObject[] {
   const of = (place: "path" | "query", schema: Route["params"]): JsonObject[] =>
     Object.entries(schema?.properties ?? {}).map(([name, property]) => ({
-      name, in: place, required: place === "path" || ((schema?.required ?? []) as readonly string[]).includes(name), schema: property,
+      name,
+      in: place,
+      required: place === "path" || ((schema?.required ?? []) as readonly string[]).includes(name),
+      schema: property,
     }));
   const headers: JsonObject[] = [];
-  if (route.idempotent === true) headers.push({ name: IDEMPOTENCY_HEADER, in: "header", required: false, schema: { type: "string", maxLength: 255 } });
-  if (route.access.kind === "pairing") headers.push({ name: PAIRING_CODE_HEADER, in: "header", required: true, schema: { type: "string" } });
+  if (route.idempotent === true)
+    headers.push({
+      name: IDEMPOTENCY_HEADER,
+      in: "header",
+      required: false,
+      schema: { type: "string", maxLength: 255 },
+    });
+  if (route.access.kind === "pairing")
+    headers.push({ name: PAIRING_CODE_HEADER, in: "header", required: true, schema: { type: "string" } });
   return [...of("path", route.params), ...of("query", route.query), ...headers];
 }
 
@@ -32,7 +43,8 @@ function responsesOf(route: Route): JsonObject {
   const media = route.stream === true ? "text/event-stream" : "application/json";
   const success = { description: "Success", content: { [media]: { schema: route.reply } } };
   const responses: JsonObject = { [String(route.status ?? 200)]: success };
-  if (route.idempotent === true || route.access.kind === "pairing") responses["200"] = { ...success, description: "A repeat: what the first request made" };
+  if (route.idempotent === true || route.access.kind === "pairing")
+    responses["200"] = { ...success, description: "A repeat: what the first request made" };
   const byStatus = Map.groupBy(errorsOf(route), (code) => errorRow(code).status);
   for (const [status, codes] of [...byStatus].sort(([a], [b]) => a - b)) {
     responses[String(status)] = {
@@ -52,7 +64,9 @@ function operationOf(name: string, route: Route): JsonObject {
     description: access.kind === "people" || access.kind === "node" ? `Needs the scope ${access.scope}.` : undefined,
     security: access.kind === "people" ? [{ token: [] }] : access.kind === "node" ? [{ nodeCredential: [] }] : [],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(route.body === undefined ? {} : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
+    ...(route.body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
     responses: responsesOf(route),
   };
 }
@@ -71,7 +85,11 @@ function render(): string {
       schemas: { Error: errorBody },
       securitySchemes: {
         token: { type: "http", scheme: "bearer", description: "An API token of a person: holdfast token create" },
-        nodeCredential: { type: "http", scheme: "bearer", description: "The credential that a node drew for itself when it was paired" },
+        nodeCredential: {
+          type: "http",
+          scheme: "bearer",
+          description: "The credential that a node drew for itself when it was paired",
+        },
       },
     },
   };

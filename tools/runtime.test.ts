@@ -16,10 +16,9 @@ const pinned = fileURLToPath(new URL(`../node_modules/node-linux-${process.arch}
 
 /** Says which runtime runs it and with what, waits for its input to end, and exits with 7. */
 const PROGRAM = `
-import fs from "node:fs";
-process.stdout.write(JSON.stringify({ version: process.versions.node, argv: process.argv.slice(2) }) + "\\n");
 process.on("SIGTERM", () => process.exit(9));
-fs.createReadStream("/dev/stdin").on("close", () => process.exit(7)).resume();
+process.stdin.on("close", () => process.exit(7)).resume();
+process.stdout.write(JSON.stringify({ version: process.versions.node, argv: process.argv.slice(2) }) + "\\n");
 `;
 
 /** A checkout with the real launcher and a program of our own; with or without the runtime that npm installs. */

@@ -51,7 +51,8 @@ export function ensureNeeds(needs: readonly Need[]): { readonly isMet: boolean; 
   const isRoot = process.getuid?.() === 0;
   if (isRoot || spawnSync("sudo", ["-n", "true"], { stdio: "ignore" }).status === 0) {
     install(missing, isRoot ? [] : ["sudo", "-n"]);
-    if (missingNeeds(missing, process.env["PATH"] ?? "").length === 0) return { isMet: true, say: `installed: ${names}` };
+    if (missingNeeds(missing, process.env["PATH"] ?? "").length === 0)
+      return { isMet: true, say: `installed: ${names}` };
   }
   return { isMet: false, say: `missing: ${names}; get them with: ${installCommand(missing)}` };
 }

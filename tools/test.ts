@@ -29,7 +29,11 @@ function findTests(parts: readonly string[]): readonly string[] {
     .toSorted((a, b) => Number(b.startsWith("tests/")) - Number(a.startsWith("tests/")) || (a < b ? -1 : 1));
 }
 
-type RunOptions = { readonly files: readonly string[]; readonly namePattern: string | undefined; readonly signal: AbortSignal };
+type RunOptions = {
+  readonly files: readonly string[];
+  readonly namePattern: string | undefined;
+  readonly signal: AbortSignal;
+};
 
 async function runAll({ files, namePattern, signal }: RunOptions): Promise<readonly FileResult[]> {
   // Everybody may pass through: as root, PostgreSQL runs under an account of its own.
@@ -72,7 +76,8 @@ async function main(): Promise<number> {
   if (needs.say !== "") say(needs.say);
   const files = needs.isMet ? findTests(positionals) : [];
   if (needs.isMet && files.length === 0) say(`no test file matches ${positionals.join(" ")}`);
-  const finished = files.length === 0 ? [] : await runAll({ files, namePattern: values.name, signal: interrupted.signal });
+  const finished =
+    files.length === 0 ? [] : await runAll({ files, namePattern: values.name, signal: interrupted.signal });
   if (interrupted.signal.aborted) say("Interrupted.");
   process.stdout.write(endText(finished, paint));
   if (interrupted.signal.aborted) return INTERRUPTED;

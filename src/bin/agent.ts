@@ -9,7 +9,13 @@ import { Link } from "../agent/link.ts";
 import { createClient } from "../client/client.ts";
 import { BATCH_MAX } from "../protocol/limits.ts";
 import { deviceScanner } from "../devices/devices.ts";
-import { type AgentConfig, agentConfigFile, encodeAgentConfig, isHttpUrl, loadAgentConfig } from "../enrol/agent-config.ts";
+import {
+  type AgentConfig,
+  agentConfigFile,
+  encodeAgentConfig,
+  isHttpUrl,
+  loadAgentConfig,
+} from "../enrol/agent-config.ts";
 import { finishPairing, pair } from "../enrol/enrol.ts";
 import { loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
 import { writePrivateFile } from "../enrol/private-file.ts";
@@ -47,7 +53,11 @@ const SLOTS_MAX = BATCH_MAX;
 const NO_SESSION = `nses_${"0".repeat(26)}`;
 
 /** Runs until the signal aborts; returns the exit code. Throws the Failure of a permanent refusal. */
-export async function runAgentCommand(options: AgentCommand, env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<number> {
+export async function runAgentCommand(
+  options: AgentCommand,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<number> {
   const root = rootFrom(env, options.root);
   const secrets = takeSecrets(env);
   const log = stderrLog();
@@ -58,19 +68,32 @@ export async function runAgentCommand(options: AgentCommand, env: NodeJS.Process
   stack.defer(() => fs.closeSync(lock));
   finishPairing(root);
   finishPairing(root);
-  const piped = options.nodeKeyStdin === true || (secrets.code === undefined && needsCode(options, root)) ? await readPipe(options) : undefined;
+  const piped =
+    options.nodeKeyStdin === true || (secrets.code === undefined && needsCode(options, root))
+      ? await readPipe(options)
+      : undefined;
   const config = await settle(options, root, secrets.code ?? (options.nodeKeyStdin === true ? undefined : piped));
   const credential = findCredential(root, secrets.key, options.nodeKeyStdin === true ? piped : undefined);
 
   const client = createClient({ baseUrl: config.controllerUrl, credential });
   const link = new Link({ client, clock: systemClock, random: systemRandom, log });
-  const launcher = await Launcher.open({ root: nodeDirectory(root), shimPath: shimPathFor(process.arch), account: currentAccount(), clock: systemClock });
+  const launcher = await Launcher.open({
+    root: nodeDirectory(root),
+    shimPath: shimPathFor(process.arch),
+    account: currentAccount(),
+    clock: systemClock,
+  });
   const scanner = deviceScanner(systemClock);
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
-  if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX) throw new Failure("usage", `--slots takes 1 to ${SLOTS_MAX}, not ${slots}`);
+  if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
+    throw new Failure("usage", `--slots takes 1 to ${SLOTS_MAX}, not ${slots}`);
   const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
   const agent: AgentOptions = {
-    launcher, link, clock: systemClock, log, slots,
+    launcher,
+    link,
+    clock: systemClock,
+    log,
+    slots,
     facts: async () => ({ ...(await scanner.read()), version: VERSION, slots }),
     onStop: options.onStop ?? "release",
     stopGraceMs: options.stopGraceMs ?? STOP_GRACE_MS,
@@ -91,7 +114,14 @@ type Secrets = { readonly key: string | undefined; readonly code: string | undef
 /** Takes them out of the environment, so that nothing started from here inherits them. */
 function takeSecrets(env: NodeJS.ProcessEnv): Secrets {
   const secrets = { key: env["HOLDFAST_NODE_KEY"], code: env["HOLDFAST_PAIRING_CODE"] };
-  for (const name of ["HOLDFAST_NODE_KEY", "HOLDFAST_PAIRING_CODE", "HOLDFAST_TOKEN", "DATABASE_URL", "DATABASE_OWNER_URL"]) delete env[name];
+  for (const name of [
+    "HOLDFAST_NODE_KEY",
+    "HOLDFAST_PAIRING_CODE",
+    "HOLDFAST_TOKEN",
+    "DATABASE_URL",
+    "DATABASE_OWNER_URL",
+  ])
+    delete env[name];
   return secrets;
 }
 
@@ -102,11 +132,16 @@ function needsCode(options: AgentCommand, root: string): boolean {
 /** One line of standard input; an empty pipe is said to be one. */
 async function readPipe(options: AgentCommand): Promise<string> {
   const what = options.nodeKeyStdin === true ? "the node's key (--node-key-stdin)" : "the pairing code";
-  if (process.stdin.isTTY) throw new Failure("secret_missing", `${what} is read from a pipe, and standard input is a terminal: pipe it in, or use the environment`);
+  if (process.stdin.isTTY)
+    throw new Failure(
+      "secret_missing",
+      `${what} is read from a pipe, and standard input is a terminal: pipe it in, or use the environment`,
+    );
   let text = "";
   for await (const piece of process.stdin) {
     text += String(piece);
-    if (text.length > 4096) throw new Failure("secret_missing", `standard input holds more than a key: ${what} is one line`);
+    if (text.length > 4096)
+      throw new Failure("secret_missing", `standard input holds more than a key: ${what} is one line`);
   }
   const line = text.trim();
   if (line === "") throw new Failure("secret_missing", `standard input is an empty pipe: ${what} was expected there`);
@@ -126,8 +161,16 @@ async function settle(options: AgentCommand, root: string, code: string | undefi
     writePrivateFile(agentConfigFile(root), encodeAgentConfig(moved));
     return moved;
   }
-  if (join === undefined) throw new Failure("no_context", `this machine is not paired yet (${nodeDirectory(root)}): make a code with holdfast node pair NAME, then run holdfast agent --join URL`);
-  if (code === undefined) throw new Failure("secret_missing", "a machine that is not paired needs a pairing code: give it by HOLDFAST_PAIRING_CODE or standard input");
+  if (join === undefined)
+    throw new Failure(
+      "no_context",
+      `this machine is not paired yet (${nodeDirectory(root)}): make a code with holdfast node pair NAME, then run holdfast agent --join URL`,
+    );
+  if (code === undefined)
+    throw new Failure(
+      "secret_missing",
+      "a machine that is not paired needs a pairing code: give it by HOLDFAST_PAIRING_CODE or standard input",
+    );
   return pair({ client: createClient({ baseUrl: join }), code, root, random: systemRandom });
 }
 
@@ -136,7 +179,9 @@ async function isStillPaired(root: string, url: string): Promise<boolean> {
   const credential = loadCredential(root);
   if (credential === undefined) return false;
   try {
-    await createClient({ baseUrl: url, credential }).call("nodeRenewals", { body: { sessionId: NO_SESSION, leases: [] } });
+    await createClient({ baseUrl: url, credential }).call("nodeRenewals", {
+      body: { sessionId: NO_SESSION, leases: [] },
+    });
     return true;
   } catch (error) {
     return !["unauthenticated", "node_retired"].includes(codeOf(error));
@@ -148,7 +193,10 @@ function findCredential(root: string, fromEnv: string | undefined, piped: string
   if (fromEnv !== undefined) return parseCredential(fromEnv, "HOLDFAST_NODE_KEY");
   const stored = loadCredential(root);
   if (stored !== undefined) return stored;
-  throw new Failure("secret_missing", `there is no credential in ${nodeDirectory(root)}: give it by HOLDFAST_NODE_KEY or --node-key-stdin, or pair again`);
+  throw new Failure(
+    "secret_missing",
+    `there is no credential in ${nodeDirectory(root)}: give it by HOLDFAST_NODE_KEY or --node-key-stdin, or pair again`,
+  );
 }
 
 function takeLock(root: string): number {

@@ -20,7 +20,11 @@ export type ControllerCommand = {
 };
 
 /** Runs until the signal aborts; returns the exit code. */
-export async function runController(options: ControllerCommand, env: Environment, signal: AbortSignal): Promise<number> {
+export async function runController(
+  options: ControllerCommand,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<number> {
   const { host, port } = listenFrom(env, options.listen);
   const config = { ...configFrom(env), version: VERSION };
   const log = stderrLog();
@@ -32,8 +36,12 @@ export async function runController(options: ControllerCommand, env: Environment
   const controller = stack.use(await startController({ db: database.db, log, host, port, config }));
   await keepContext(env, controller.url, database.replaceToken);
   log.info({ context: contextFileFrom(env) }, "this account's command line is set up for it");
-  const ended = await Promise.race([database.exited, new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }))]);
-  if (ended !== undefined) throw new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${ended}`);
+  const ended = await Promise.race([
+    database.exited,
+    new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true })),
+  ]);
+  if (ended !== undefined)
+    throw new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${ended}`);
   log.info({}, "stopping");
   return 0;
 }
@@ -42,7 +50,14 @@ export async function runController(options: ControllerCommand, env: Environment
 export async function keepContext(env: Environment, url: string, replaceToken: () => Promise<string>): Promise<string> {
   const file = path.resolve(contextFileFrom(env));
   const known = readContext(file, "local");
-  const works = known !== undefined && (await createClient({ baseUrl: url, credential: known.token }).call("whoami", {}).then(() => true, () => false));
+  const works =
+    known !== undefined &&
+    (await createClient({ baseUrl: url, credential: known.token })
+      .call("whoami", {})
+      .then(
+        () => true,
+        () => false,
+      ));
   const token = works ? known.token : await replaceToken();
   writeContext(file, "local", { url, token });
   return token;

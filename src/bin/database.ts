@@ -17,7 +17,9 @@ import { systemRandom } from "../std/random.ts";
 import { fileLog } from "./logs.ts";
 import type { Environment } from "./settings.ts";
 
-export const migrations: readonly Migration[] = readMigrations(fileURLToPath(new URL("../../migrations", import.meta.url)));
+export const migrations: readonly Migration[] = readMigrations(
+  fileURLToPath(new URL("../../migrations", import.meta.url)),
+);
 
 export type OpenedDatabase = {
   readonly db: Database;
@@ -36,7 +38,12 @@ export async function openEmbedded({ root, stack }: EmbeddedPlace): Promise<Open
   await migrate(server.owner, migrations);
   const log = fileLog(path.join(root, "controller.log"));
   const db = stack.use(openPool(server.controller, log));
-  return { db, serverVersion: server.serverVersion, exited: server.exited, replaceToken: () => replaceToken(server.owner) };
+  return {
+    db,
+    serverVersion: server.serverVersion,
+    exited: server.exited,
+    replaceToken: () => replaceToken(server.owner),
+  };
 }
 
 /** A log whose file is opened with its first line: before that the root may not be there. */
@@ -56,13 +63,22 @@ function openPool(connection: ConnectionOptions, log: Log): Database {
   return openDatabase({ connection, log, clock: systemClock, random: systemRandom });
 }
 
-export type ExternalPlace = { readonly env: Environment; readonly stack: AsyncDisposableStack; readonly log: Log; readonly isMigrating: boolean };
+export type ExternalPlace = {
+  readonly env: Environment;
+  readonly stack: AsyncDisposableStack;
+  readonly log: Log;
+  readonly isMigrating: boolean;
+};
 
 export async function openExternal({ env, stack, log, isMigrating }: ExternalPlace): Promise<OpenedDatabase> {
   const { login, owner } = connectionsFrom(env);
   const status = await migrationStatus(isMigrating ? owner : login, migrations);
   if (status.pending.length > 0) {
-    if (!isMigrating) throw new Failure("schema_older", `the database lacks ${status.pending.length} migrations, from ${status.pending[0]} on`);
+    if (!isMigrating)
+      throw new Failure(
+        "schema_older",
+        `the database lacks ${status.pending.length} migrations, from ${status.pending[0]} on`,
+      );
     const applied = await migrate(owner, migrations);
     log.info({ applied }, "database migrated");
   }
@@ -72,17 +88,28 @@ export async function openExternal({ env, stack, log, isMigrating }: ExternalPla
 }
 
 /** DATABASE_URL serves; DATABASE_OWNER_URL owns, the same when it is not given. */
-export function connectionsFrom(env: Environment): { readonly login: ConnectionOptions; readonly owner: ConnectionOptions } {
+export function connectionsFrom(env: Environment): {
+  readonly login: ConnectionOptions;
+  readonly owner: ConnectionOptions;
+} {
   const url = env["DATABASE_URL"];
   if (url === undefined || url === "") {
-    throw new Failure("database_missing", "there is no database: set DATABASE_URL to a PostgreSQL of yours, or use: holdfast controller --embedded");
+    throw new Failure(
+      "database_missing",
+      "there is no database: set DATABASE_URL to a PostgreSQL of yours, or use: holdfast controller --embedded",
+    );
   }
-  return { login: connectionFrom("DATABASE_URL", url), owner: connectionFrom("DATABASE_OWNER_URL", env["DATABASE_OWNER_URL"] ?? url) };
+  return {
+    login: connectionFrom("DATABASE_URL", url),
+    owner: connectionFrom("DATABASE_OWNER_URL", env["DATABASE_OWNER_URL"] ?? url),
+  };
 }
 
 function connectionFrom(variable: string, url: string): ConnectionOptions {
   if (!/^postgres(ql)?:\/\//.test(url)) {
-    throw new Failure("config_invalid", `${variable} must begin with postgres://`, { details: [{ place: variable, problem: "must begin with postgres://" }] });
+    throw new Failure("config_invalid", `${variable} must begin with postgres://`, {
+      details: [{ place: variable, problem: "must begin with postgres://" }],
+    });
   }
   return { connectionString: url };
 }
@@ -91,9 +118,14 @@ async function replaceToken(owner: ConnectionOptions): Promise<string> {
   const client = new pg.Client(owner);
   await client.connect();
   try {
-    const query: OwnerQuery = async <Row>(sql: string, params: readonly unknown[]) => (await client.query(sql, [...params])).rows as Row[];
+    const query: OwnerQuery = async <Row>(sql: string, params: readonly unknown[]) =>
+      (await client.query(sql, [...params])).rows as Row[];
     await query("begin", []);
-    const secret = await replaceAdminToken(query, { ids: idMaker(systemClock, systemRandom), random: systemRandom, name: "command-line" });
+    const secret = await replaceAdminToken(query, {
+      ids: idMaker(systemClock, systemRandom),
+      random: systemRandom,
+      name: "command-line",
+    });
     await query("commit", []);
     return secret;
   } finally {

@@ -6,13 +6,20 @@ import type { Client } from "../client/client.ts";
 import type { JobDetail } from "../protocol/job-schema.ts";
 import type { Steps } from "./steps.ts";
 
-export type FirstJob = { readonly client: Client; readonly steps: Steps; readonly signal: AbortSignal; readonly directory: string };
+export type FirstJob = {
+  readonly client: Client;
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+  readonly directory: string;
+};
 
 /** Returns 0 when the job succeeded, 1 when not. An abort ends the wait; the stopping agent then releases the job. */
 export async function runFirstJob({ client, steps, signal, directory }: FirstJob): Promise<number> {
   const script = path.join(directory, "examples", "count-files.mjs");
   const job = await steps.run("first job", () =>
-    client.call("jobSubmit", { body: { command: [process.execPath, script, directory], labels: { purpose: "first-job" } } }),
+    client.call("jobSubmit", {
+      body: { command: [process.execPath, script, directory], labels: { purpose: "first-job" } },
+    }),
   );
   steps.note(`${job.id}: SHA-256 and word count of the files of this checkout`);
   let line = "";

@@ -72,7 +72,12 @@ function complain(error: unknown): number {
 // A reader that went away (head, a closed pager) is no fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 74));
 
-const program = buildProgram({ terminal, programs, version: VERSION, setExitCode: (code) => void (process.exitCode = code) });
+const program = buildProgram({
+  terminal,
+  programs,
+  version: VERSION,
+  setExitCode: (code) => void (process.exitCode = code),
+});
 try {
   await program.parseAsync(process.argv);
 } catch (error) {

@@ -9,7 +9,11 @@ import type { Log } from "../std/log.ts";
 /** A log of more than this is moved aside to FILE.1 at the next start. */
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-const options = { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label: string) => ({ level: label }) } };
+const options = {
+  base: null,
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (label: string) => ({ level: label }) },
+};
 
 export function stderrLog(level = "info"): Log {
   return pino({ ...options, level }, pino.destination({ fd: 2, sync: true }));

@@ -14,7 +14,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export function rootFrom(env: Environment, option?: string): string {
   const given = option ?? env["HOLDFAST_ROOT"];
   if (given !== undefined && given !== "") {
-    if (!path.isAbsolute(given)) throw new Failure("root_unusable", `HOLDFAST_ROOT must be an absolute path, not ${given}`);
+    if (!path.isAbsolute(given))
+      throw new Failure("root_unusable", `HOLDFAST_ROOT must be an absolute path, not ${given}`);
     return path.normalize(given);
   }
   if (os.userInfo().uid === 0) return "/var/lib/holdfast";
@@ -58,6 +59,9 @@ export function configFrom(env: Environment): Partial<ControllerConfig> {
     if (Number.isInteger(value) && value >= 10 && value <= 86_400_000) config[key] = value;
     else faults.push({ place: variable, problem: `must be whole milliseconds from 10 to 86400000, not ${text}` });
   }
-  if (faults.length > 0) throw new Failure("config_invalid", `${faults.length} setting${faults.length > 1 ? "s are" : " is"} not valid`, { details: faults });
+  if (faults.length > 0)
+    throw new Failure("config_invalid", `${faults.length} setting${faults.length > 1 ? "s are" : " is"} not valid`, {
+      details: faults,
+    });
   return config;
 }

@@ -43,29 +43,46 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
 
   const database = await steps.run("database", () => openEmbedded({ root, stack }));
   steps.note(`PostgreSQL ${database.serverVersion} in ${path.join(root, "database")}`);
-  void database.exited.then((why) => failed.abort(new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${why}`)));
+  void database.exited.then((why) =>
+    failed.abort(new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${why}`)),
+  );
 
   const { host, port } = listenFrom(env, options.listen);
   const log = fileLog(path.join(root, "controller.log"));
   const controller = await steps.run("controller", async () =>
-    stack.use(await startController({ db: database.db, log, host, port, config: { ...configFrom(env), version: VERSION } })),
+    stack.use(
+      await startController({ db: database.db, log, host, port, config: { ...configFrom(env), version: VERSION } }),
+    ),
   );
   steps.note(controller.url);
 
-  const client = createClient({ baseUrl: controller.url, credential: await keepContext(env, controller.url, database.replaceToken) });
+  const client = createClient({
+    baseUrl: controller.url,
+    credential: await keepContext(env, controller.url, database.replaceToken),
+  });
   const agent = await steps.run("node", async () => {
     const started = await startAgent({ client, root, env });
     stack.defer(() => stopAgent(started));
     return { process: started, node: await online(client, root, started, ending) };
   });
-  agent.process.once("exit", (code) => failed.abort(new Failure("controller_unreachable", `the agent ended by itself with exit code ${code}: see ${path.join(root, "agent.log")}`)));
+  agent.process.once("exit", (code) =>
+    failed.abort(
+      new Failure(
+        "controller_unreachable",
+        `the agent ended by itself with exit code ${code}: see ${path.join(root, "agent.log")}`,
+      ),
+    ),
+  );
   steps.note(describe(agent.node));
 
   const exitCode = await runFirstJob({ client, steps, signal: ending, directory: checkout });
   steps.line();
-  steps.line(`Ready in ${((systemClock.monotonicMs() - began) / 1000).toFixed(1)} s.${options.once === true ? "" : " In a second terminal:"}`);
+  steps.line(
+    `Ready in ${((systemClock.monotonicMs() - began) / 1000).toFixed(1)} s.${options.once === true ? "" : " In a second terminal:"}`,
+  );
   if (options.once !== true && !ending.aborted) {
-    for (const command of ["npx holdfast status", "npx holdfast job run -- uname -a", "npx holdfast job list"]) steps.line(`  ${command}`);
+    for (const command of ["npx holdfast status", "npx holdfast job run -- uname -a", "npx holdfast job list"])
+      steps.line(`  ${command}`);
     steps.line("Ctrl-C stops everything; the data stays.");
     await aborted(ending);
   }
@@ -89,13 +106,22 @@ type AgentOptions = { readonly client: Client; readonly root: string; readonly e
 
 /** Starts the agent; a machine that is not paired yet gets a pairing code first. */
 async function startAgent({ client, root, env }: AgentOptions): Promise<ChildProcess> {
-  const isPaired = fs.existsSync(path.join(root, "node", "agent.json")) && (await pairedNode(client, root)) !== undefined;
+  const isPaired =
+    fs.existsSync(path.join(root, "node", "agent.json")) && (await pairedNode(client, root)) !== undefined;
   const code = isPaired ? undefined : await pairingCode(client);
   const { HOLDFAST_TOKEN: _token, DATABASE_URL: _url, DATABASE_OWNER_URL: _owner, ...inherited } = env;
   const output = fs.openSync(path.join(root, "agent.log"), "a", 0o600);
   const child = spawn(
     process.execPath,
-    [fileURLToPath(new URL("holdfast.js", import.meta.url)), "agent", "--root", root, "--join", client.baseUrl, "--lifeline"],
+    [
+      fileURLToPath(new URL("holdfast.js", import.meta.url)),
+      "agent",
+      "--root",
+      root,
+      "--join",
+      client.baseUrl,
+      "--lifeline",
+    ],
     {
       // The pipe on its standard input is its lifeline: it ends when this process does, however that happens.
       stdio: ["pipe", output, output],
@@ -118,7 +144,12 @@ async function pairedNode(client: Client, root: string): Promise<Node | undefine
 /** A code for this machine's host name, or the next free name after it. */
 async function pairingCode(client: Client): Promise<string> {
   const os = await import("node:os");
-  const base = os.hostname().split(".")[0]?.replace(/[^A-Za-z0-9._-]/g, "-").replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "") || "node";
+  const base =
+    os
+      .hostname()
+      .split(".")[0]
+      ?.replace(/[^A-Za-z0-9._-]/g, "-")
+      .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "") || "node";
   for (let number = 1; ; number++) {
     const name = number === 1 ? base.slice(0, 60) : `${base.slice(0, 55)}-${number}`;
     try {
@@ -134,15 +165,24 @@ async function online(client: Client, root: string, agent: ChildProcess, signal:
   const hint = `see ${path.join(root, "agent.log")}`;
   while (systemClock.monotonicMs() < until && !signal.aborted) {
     if (agent.exitCode !== null || agent.signalCode !== null) {
-      throw new Failure("controller_unreachable", `the agent ended with exit code ${agent.exitCode ?? agent.signalCode} before it was online: ${lastLine(root) || hint}`);
+      throw new Failure(
+        "controller_unreachable",
+        `the agent ended with exit code ${agent.exitCode ?? agent.signalCode} before it was online: ${lastLine(root) || hint}`,
+      );
     }
     const isPaired = fs.existsSync(path.join(root, "node", "agent.json"));
     const node = isPaired ? await pairedNode(client, root).catch(() => undefined) : undefined;
     if (node?.online === true) return node;
     await systemClock.sleep(50, signal);
   }
-  if (signal.aborted) throw signal.reason instanceof Failure ? signal.reason : new Failure("stopping", "stopped before the node was online");
-  throw new Failure("controller_unreachable", `the agent did not come online within ${ONLINE_WITHIN_MS / 1000} s: ${hint}`);
+  if (signal.aborted)
+    throw signal.reason instanceof Failure
+      ? signal.reason
+      : new Failure("stopping", "stopped before the node was online");
+  throw new Failure(
+    "controller_unreachable",
+    `the agent did not come online within ${ONLINE_WITHIN_MS / 1000} s: ${hint}`,
+  );
 }
 
 function lastLine(root: string): string {
@@ -158,7 +198,9 @@ async function stopAgent(agent: ChildProcess): Promise<void> {
   const exited = new Promise<void>((resolve) => agent.once("exit", () => resolve()));
   agent.kill("SIGTERM");
   const late = new AbortController();
-  const tooLong = systemClock.sleep(AGENT_STOP_MS, late.signal).then(() => late.signal.aborted || agent.kill("SIGKILL"));
+  const tooLong = systemClock
+    .sleep(AGENT_STOP_MS, late.signal)
+    .then(() => late.signal.aborted || agent.kill("SIGKILL"));
   await exited;
   late.abort();
   await tooLong;
@@ -168,6 +210,9 @@ function describe(node: Node): string {
   const { facts } = node;
   if (facts === null) return node.name;
   const gpus = facts.devices.filter((device) => device.kind === "gpu");
-  const gpuText = gpus.length === 0 ? "no GPU" : gpus.map((gpu) => `${gpu.name}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
+  const gpuText =
+    gpus.length === 0
+      ? "no GPU"
+      : gpus.map((gpu) => `${gpu.name}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
   return `${node.name}: ${facts.cpuCount} CPUs, ${gibibytes(facts.memoryTotalBytes)}, ${gpuText}`;
 }

@@ -15,7 +15,10 @@ export type Tree = {
 
 /** Ends the help of a command with examples. */
 export function example(command: Command, ...lines: readonly string[]): Command {
-  return command.addHelpText("after", `\nExample${lines.length > 1 ? "s" : ""}:\n${lines.map((line) => `  ${line}\n`).join("")}`);
+  return command.addHelpText(
+    "after",
+    `\nExample${lines.length > 1 ? "s" : ""}:\n${lines.map((line) => `  ${line}\n`).join("")}`,
+  );
 }
 
 /** A command that prints one thing: a table for people, the whole of it with --json. */

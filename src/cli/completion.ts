@@ -9,7 +9,9 @@ type Words = { readonly path: string; readonly words: readonly string[] };
 
 function collect(command: Command, path: readonly string[] = []): Words[] {
   const visible = command.commands.filter((child) => child.name() !== "completion" || path.length === 0);
-  const options = command.options.filter((option: Option) => !option.hidden).map((option) => option.long ?? option.short ?? "");
+  const options = command.options
+    .filter((option: Option) => !option.hidden)
+    .map((option) => option.long ?? option.short ?? "");
   const own = { path: path.join(" "), words: [...visible.map((child) => child.name()), ...options, "--help"] };
   return [own, ...visible.flatMap((child) => collect(child, [...path, child.name()]))];
 }
@@ -46,7 +48,13 @@ ${bash(tree)}`;
 function fish(tree: readonly Words[]): string {
   const lines = tree.map(({ path, words }) => {
     const depth = path === "" ? 0 : path.split(" ").length;
-    const condition = depth === 0 ? "__fish_use_subcommand" : path.split(" ").map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
+    const condition =
+      depth === 0
+        ? "__fish_use_subcommand"
+        : path
+            .split(" ")
+            .map((word) => `__fish_seen_subcommand_from ${word}`)
+            .join("; and ");
     return `complete -c holdfast -n '${condition}' -a '${words.join(" ")}'`;
   });
   return `# holdfast completion for fish: holdfast completion fish | source\n${lines.join("\n")}\n`;

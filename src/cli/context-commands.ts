@@ -18,7 +18,13 @@ export function addContextCommands(program: Command, { terminal }: Tree): void {
       const { url } = connection(terminal);
       const shown = { name: nameOf(terminal), url, file: contextFileFrom(terminal.env) };
       if (json === true) return printJson(terminal, shown);
-      terminal.stdout.write(fields([["context", shown.name], ["controller", url], ["file", shown.file]]));
+      terminal.stdout.write(
+        fields([
+          ["context", shown.name],
+          ["controller", url],
+          ["file", shown.file],
+        ]),
+      );
     });
   example(show, "holdfast context show --json");
 
@@ -26,10 +32,19 @@ export function addContextCommands(program: Command, { terminal }: Tree): void {
     .description("List them")
     .action(({ json }) => {
       const known = readContexts(contextFileFrom(terminal.env));
-      const rows = Object.entries(known?.contexts ?? {}).map(([name, { url }]) => ({ name, url, current: name === known?.current }));
+      const rows = Object.entries(known?.contexts ?? {}).map(([name, { url }]) => ({
+        name,
+        url,
+        current: name === known?.current,
+      }));
       if (json === true) return printJson(terminal, rows);
       if (rows.length === 0) throw new Failure("no_context", "there is no context yet: npm start writes one");
-      terminal.stdout.write(table(["", "NAME", "CONTROLLER"], rows.map((row) => [row.current ? "*" : "", row.name, row.url])));
+      terminal.stdout.write(
+        table(
+          ["", "NAME", "CONTROLLER"],
+          rows.map((row) => [row.current ? "*" : "", row.name, row.url]),
+        ),
+      );
     });
   example(list, "holdfast context list");
 
@@ -45,6 +60,7 @@ export function addContextCommands(program: Command, { terminal }: Tree): void {
 }
 
 function nameOf(terminal: Terminal): string {
-  if (terminal.env["HOLDFAST_URL"] !== undefined && terminal.env["HOLDFAST_TOKEN"] !== undefined) return "(environment)";
+  if (terminal.env["HOLDFAST_URL"] !== undefined && terminal.env["HOLDFAST_TOKEN"] !== undefined)
+    return "(environment)";
   return readContexts(contextFileFrom(terminal.env))?.current ?? "";
 }

@@ -17,7 +17,11 @@ export function contextFileFrom(env: Environment): string {
   const given = env["HOLDFAST_CONTEXT_FILE"];
   if (given !== undefined && given !== "") return path.resolve(given);
   const config = env["XDG_CONFIG_HOME"];
-  return path.join(config !== undefined && config !== "" ? config : path.join(env["HOME"] ?? os.homedir(), ".config"), "holdfast", "contexts.json");
+  return path.join(
+    config !== undefined && config !== "" ? config : path.join(env["HOME"] ?? os.homedir(), ".config"),
+    "holdfast",
+    "contexts.json",
+  );
 }
 
 /** Undefined when there is no file. */
@@ -26,7 +30,10 @@ export function readContexts(file: string): Contexts | undefined {
   try {
     const mode = fs.statSync(file).mode & 0o777;
     if ((mode & 0o077) !== 0) {
-      throw new Failure("context_invalid", `${file} can be read by others (mode ${mode.toString(8)}) and holds a token: run chmod 600 ${file}`);
+      throw new Failure(
+        "context_invalid",
+        `${file} can be read by others (mode ${mode.toString(8)}) and holds a token: run chmod 600 ${file}`,
+      );
     }
     text = fs.readFileSync(file, "utf8");
   } catch (error) {
@@ -43,14 +50,20 @@ export function readContext(file: string, name: string): Context | undefined {
 /** Adds or replaces one context and makes it the current one; the others stay. */
 export function writeContext(file: string, name: string, context: Context): void {
   const known = readContexts(file);
-  writeContexts(file, { current: name, contexts: { ...known?.contexts, [name]: { url: context.url, token: context.token } } });
+  writeContexts(file, {
+    current: name,
+    contexts: { ...known?.contexts, [name]: { url: context.url, token: context.token } },
+  });
 }
 
 export function useContext(file: string, name: string): void {
   const known = readContexts(file);
   if (known?.contexts[name] === undefined) {
     const names = Object.keys(known?.contexts ?? {});
-    throw new Failure("not_found", `there is no context ${name}${names.length === 0 ? "" : `; there are ${names.join(", ")}`}`);
+    throw new Failure(
+      "not_found",
+      `there is no context ${name}${names.length === 0 ? "" : `; there are ${names.join(", ")}`}`,
+    );
   }
   writeContexts(file, { ...known, current: name });
 }
@@ -79,13 +92,18 @@ function parse(file: string, text: string): Contexts {
   const root = record(value, "/", faults, ["current", "contexts"]);
   for (const [name, entry] of Object.entries(record(root["contexts"], "/contexts", faults))) {
     const { url, token } = record(entry, `/contexts/${name}`, faults, ["url", "token"]);
-    if (typeof url !== "string" || !/^https?:\/\/[^/]+\/?$/.test(url)) faults.push({ place: `/contexts/${name}/url`, problem: "must be an address such as http://127.0.0.1:7440" });
-    if (typeof token !== "string" || !/^hft_[\w-]{43}$/.test(token)) faults.push({ place: `/contexts/${name}/token`, problem: "must be a token (hft_…)" });
+    if (typeof url !== "string" || !/^https?:\/\/[^/]+\/?$/.test(url))
+      faults.push({ place: `/contexts/${name}/url`, problem: "must be an address such as http://127.0.0.1:7440" });
+    if (typeof token !== "string" || !/^hft_[\w-]{43}$/.test(token))
+      faults.push({ place: `/contexts/${name}/token`, problem: "must be a token (hft_…)" });
     contexts[name] = { url: String(url), token: String(token) };
   }
   const current = root["current"];
   if (typeof current !== "string") faults.push({ place: "/current", problem: "must name a context" });
-  if (faults.length > 0) throw new Failure("context_invalid", `${file} has ${faults.length} fault${faults.length > 1 ? "s" : ""}`, { details: faults });
+  if (faults.length > 0)
+    throw new Failure("context_invalid", `${file} has ${faults.length} fault${faults.length > 1 ? "s" : ""}`, {
+      details: faults,
+    });
   return { current: String(current), contexts };
 }
 
@@ -95,7 +113,8 @@ function record(value: unknown, place: string, faults: Fault[], known?: readonly
     return {};
   }
   for (const key of Object.keys(value)) {
-    if (known !== undefined && !known.includes(key)) faults.push({ place: `${place === "/" ? "" : place}/${key}`, problem: "is not known here" });
+    if (known !== undefined && !known.includes(key))
+      faults.push({ place: `${place === "/" ? "" : place}/${key}`, problem: "is not known here" });
   }
   return { ...value };
 }

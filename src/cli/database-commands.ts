@@ -24,7 +24,10 @@ export function addDatabaseCommands(program: Command, { terminal, programs }: Tr
     .action(async ({ json }) => {
       const found = await programs.dbStatus();
       if (json === true) return printJson(terminal, found);
-      const rows = [...found.applied.map((row) => [row.name, `applied ${row.appliedAt}`]), ...found.pending.map((name) => [name, "missing: run holdfast db migrate"])];
+      const rows = [
+        ...found.applied.map((row) => [row.name, `applied ${row.appliedAt}`]),
+        ...found.pending.map((name) => [name, "missing: run holdfast db migrate"]),
+      ];
       terminal.stdout.write(table(["MIGRATION", "STATE"], rows));
     });
   example(status, "DATABASE_URL=postgres://holdfast@db/holdfast holdfast db status");

@@ -28,17 +28,30 @@ function addRun(job: Command, { terminal, setExitCode }: Tree): void {
       const body = await submissionOf(terminal, client, command, options);
       setExitCode(await follow(terminal, client, await submit(terminal, client, body, options.idempotencyKey)));
     });
-  example(run, "holdfast job run -- sh -c 'echo hello; uname -a'", "holdfast job run --memory 8GiB --retries 2 -e SEED=7 -- ./train.sh");
+  example(
+    run,
+    "holdfast job run -- sh -c 'echo hello; uname -a'",
+    "holdfast job run --memory 8GiB --retries 2 -e SEED=7 -- ./train.sh",
+  );
 
   const send = printing(addJobOptions(job.command("submit")))
     .description("Submit a command and return; prints the job's id")
     .action(async (command: string[], options: JobOptions) => {
       const client = connect(terminal);
-      const made = await submit(terminal, client, await submissionOf(terminal, client, command, options), options.idempotencyKey);
+      const made = await submit(
+        terminal,
+        client,
+        await submissionOf(terminal, client, command, options),
+        options.idempotencyKey,
+      );
       if (options.json === true) return printJson(terminal, made);
       terminal.stdout.write(`${made.id}\n`);
     });
-  example(send, "holdfast job submit --not-before 2026-12-24T20:00:00Z -- ./nightly.sh", "holdfast job submit --json --input params.json -- python3 run.py");
+  example(
+    send,
+    "holdfast job submit --not-before 2026-12-24T20:00:00Z -- ./nightly.sh",
+    "holdfast job submit --json --input params.json -- python3 run.py",
+  );
 }
 
 function addLooks(job: Command, { terminal }: Tree): void {
@@ -47,7 +60,9 @@ function addLooks(job: Command, { terminal }: Tree): void {
     .addOption(new Option("--state <state>", "only these").choices([...jobStates]))
     .option("--limit <n>", "how many", parseWhole(1, 200), 30)
     .action(async ({ state, limit, json }: { state?: JobState; limit: number; json?: boolean }) => {
-      const page = await connect(terminal).call("jobList", { query: { limit, ...(state === undefined ? {} : { state }) } });
+      const page = await connect(terminal).call("jobList", {
+        query: { limit, ...(state === undefined ? {} : { state }) },
+      });
       if (json === true) return printJson(terminal, page);
       if (page.items.length === 0) return void terminal.stdout.write("No job yet: holdfast job run -- echo hello\n");
       terminal.stdout.write(jobTable(terminal, page.items));
@@ -71,14 +86,23 @@ function addLooks(job: Command, { terminal }: Tree): void {
     .action(async (id: string, { json }) => {
       const { events: found } = await connect(terminal).call("jobEvents", { params: { jobId: id } });
       if (json === true) return printJson(terminal, found);
-      const rows = found.map((event) => [String(event.seq), event.at, event.kind, event.epoch, event.actor, dataText(event.data)]);
+      const rows = found.map((event) => [
+        String(event.seq),
+        event.at,
+        event.kind,
+        event.epoch,
+        event.actor,
+        dataText(event.data),
+      ]);
       terminal.stdout.write(table(["#", "AT", "EVENT", "EPOCH", "BY", ""], rows));
     });
   example(events, "holdfast job events job_01j…");
 }
 
 function dataText(data: Readonly<Record<string, unknown>>): string {
-  return Object.entries(data).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+  return Object.entries(data)
+    .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(" ");
 }
 
 function addLogs(job: Command, { terminal }: Tree): void {
@@ -89,20 +113,29 @@ function addLogs(job: Command, { terminal }: Tree): void {
     .option("-f, --follow", "go on until the job has ended")
     .addOption(new Option("--only <stream>", "only this stream").choices(["stdout", "stderr"]))
     .option("--json", "print the chunks as JSON, one a line")
-    .action(async (id: string, { follow: isFollowing, only, json }: { follow?: boolean; only?: "stdout" | "stderr"; json?: boolean }) => {
-      const client = connect(terminal);
-      const leave = new AbortController();
-      using _interrupt = terminal.onInterrupt(() => leave.abort());
-      if (isFollowing === true && json !== true && only === undefined) return void (await streamLog(terminal, client, id, leave.signal));
-      for (let after: string | undefined; !leave.signal.aborted; ) {
-        const page = await client.call("jobLogs", { params: { jobId: id }, query: { limit: 200, ...(after === undefined ? {} : { after }) } });
-        if (json === true) for (const chunk of page.chunks) terminal.stdout.write(`${JSON.stringify(chunk)}\n`);
-        else printChunks(terminal, page, only);
-        after = page.chunks.at(-1)?.cursor ?? after;
-        if (page.ended || (page.chunks.length === 0 && isFollowing !== true)) return;
-        if (page.chunks.length === 0) await terminal.clock.sleep(500, leave.signal);
-      }
-    });
+    .action(
+      async (
+        id: string,
+        { follow: isFollowing, only, json }: { follow?: boolean; only?: "stdout" | "stderr"; json?: boolean },
+      ) => {
+        const client = connect(terminal);
+        const leave = new AbortController();
+        using _interrupt = terminal.onInterrupt(() => leave.abort());
+        if (isFollowing === true && json !== true && only === undefined)
+          return void (await streamLog(terminal, client, id, leave.signal));
+        for (let after: string | undefined; !leave.signal.aborted; ) {
+          const page = await client.call("jobLogs", {
+            params: { jobId: id },
+            query: { limit: 200, ...(after === undefined ? {} : { after }) },
+          });
+          if (json === true) for (const chunk of page.chunks) terminal.stdout.write(`${JSON.stringify(chunk)}\n`);
+          else printChunks(terminal, page, only);
+          after = page.chunks.at(-1)?.cursor ?? after;
+          if (page.ended || (page.chunks.length === 0 && isFollowing !== true)) return;
+          if (page.chunks.length === 0) await terminal.clock.sleep(500, leave.signal);
+        }
+      },
+    );
   example(logs, "holdfast job logs job_01j…", "holdfast job logs --follow job_01j…");
 }
 
@@ -115,7 +148,10 @@ function addCancel(job: Command, { terminal }: Tree): void {
       const cancelled: Job[] = [];
       for (const id of ids) cancelled.push(await client.call("jobCancel", { params: { jobId: id } }));
       if (json === true) return printJson(terminal, cancelled);
-      for (const one of cancelled) terminal.stdout.write(`${one.id} ${one.state === "cancelled" ? "is cancelled" : "will be stopped by its node"}.\n`);
+      for (const one of cancelled)
+        terminal.stdout.write(
+          `${one.id} ${one.state === "cancelled" ? "is cancelled" : "will be stopped by its node"}.\n`,
+        );
     });
   example(cancel, "holdfast job cancel job_01j…");
 }
@@ -124,7 +160,13 @@ function jobTable(terminal: Terminal, jobs: readonly Job[]): string {
   const now = terminal.clock.now();
   return table(
     ["JOB", "STATE", "NODE", "CREATED", "COMMAND"],
-    jobs.map((job) => [job.id, stateText(terminal, job), job.nodeName ?? "", ago(job.createdAt, now), commandLine(job.command, 40)]),
+    jobs.map((job) => [
+      job.id,
+      stateText(terminal, job),
+      job.nodeName ?? "",
+      ago(job.createdAt, now),
+      commandLine(job.command, 40),
+    ]),
   );
 }
 
@@ -132,13 +174,16 @@ function stateText(terminal: Terminal, job: Job): string {
   const colour = colours(terminal);
   if (job.state === "queued" && job.blocked !== null) return colour.yellow("blocked");
   if (job.state === "succeeded") return colour.green(job.state);
-  if (job.state === "failed" || job.state === "dead") return colour.red(job.exitCode === null ? job.state : `${job.state} (${job.exitCode})`);
+  if (job.state === "failed" || job.state === "dead")
+    return colour.red(job.exitCode === null ? job.state : `${job.state} (${job.exitCode})`);
   return job.state === "running" ? colour.cyan(job.state) : job.state;
 }
 
 function printJob(terminal: Terminal, job: JobDetail): void {
   const now = terminal.clock.now();
-  const requires = Object.entries(job.requires).map(([name, value]) => `${name} ${value}`).join(", ");
+  const requires = Object.entries(job.requires)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
   terminal.stdout.write(
     fields([
       ["job", job.id],
@@ -147,13 +192,26 @@ function printJob(terminal: Terminal, job: JobDetail): void {
       ["message", job.message],
       ["command", commandLine(job.command, 2000)],
       ["node", job.nodeName],
-      ["attempt", `${job.attempt} of ${job.retry.maxAttempts}${job.retry.onFailure ? ", failures are tried again" : ""}`],
+      [
+        "attempt",
+        `${job.attempt} of ${job.retry.maxAttempts}${job.retry.onFailure ? ", failures are tried again" : ""}`,
+      ],
       ["epoch", job.epoch],
       ["requires", requires],
       ["priority", job.priority === 0 ? null : String(job.priority)],
       ["time limit", job.timeLimitMs === null ? null : `${job.timeLimitMs / 1000} s`],
-      ["labels", Object.entries(job.labels).map(([name, value]) => `${name}=${value}`).join(" ")],
-      ["environment", Object.entries(job.environment).map(([name, value]) => `${name}=${value}`).join(" ")],
+      [
+        "labels",
+        Object.entries(job.labels)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(" "),
+      ],
+      [
+        "environment",
+        Object.entries(job.environment)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(" "),
+      ],
       ["created", `${job.createdAt} (${ago(job.createdAt, now)})`],
       ["not before", job.notBefore],
       ["started", job.startedAt],

@@ -45,7 +45,12 @@ export function addJobOptions(command: Command): Command {
     .option("--idempotency-key <key>", "submit once for each key");
 }
 
-export async function submissionOf(terminal: Terminal, client: Client, command: readonly string[], options: JobOptions): Promise<JobSubmission> {
+export async function submissionOf(
+  terminal: Terminal,
+  client: Client,
+  command: readonly string[],
+  options: JobOptions,
+): Promise<JobSubmission> {
   const faults: Fault[] = [];
   const attempt = async <Value>(place: string, work: () => Promise<Value> | Value): Promise<Value | undefined> => {
     try {
@@ -62,12 +67,25 @@ export async function submissionOf(terminal: Terminal, client: Client, command: 
     else environment[name] = value;
   }
   const { input: file, node } = options;
-  const input = file === undefined ? undefined : await attempt(`--input ${file}`, async () => JSON.parse(await terminal.readFile(file)) as unknown);
-  const nodeId = node === undefined ? undefined : await attempt("--node", async () => (await findNode(client, node)).id);
-  if (options.cwd !== undefined && !options.cwd.startsWith("/")) faults.push({ place: "--cwd", problem: "must be an absolute path on the node" });
-  if (options.arch !== undefined && !["x64", "arm64"].includes(options.arch)) faults.push({ place: "--arch", problem: "must be x64 or arm64" });
-  if (faults.length > 0) throw new Failure("usage", `${faults.length} option${faults.length > 1 ? "s are" : " is"} not right`, { details: faults });
-  const requires = { ...defined("memoryBytes", options.memory), ...defined("arch", options.arch), ...defined("nodeId", nodeId) };
+  const input =
+    file === undefined
+      ? undefined
+      : await attempt(`--input ${file}`, async () => JSON.parse(await terminal.readFile(file)) as unknown);
+  const nodeId =
+    node === undefined ? undefined : await attempt("--node", async () => (await findNode(client, node)).id);
+  if (options.cwd !== undefined && !options.cwd.startsWith("/"))
+    faults.push({ place: "--cwd", problem: "must be an absolute path on the node" });
+  if (options.arch !== undefined && !["x64", "arm64"].includes(options.arch))
+    faults.push({ place: "--arch", problem: "must be x64 or arm64" });
+  if (faults.length > 0)
+    throw new Failure("usage", `${faults.length} option${faults.length > 1 ? "s are" : " is"} not right`, {
+      details: faults,
+    });
+  const requires = {
+    ...defined("memoryBytes", options.memory),
+    ...defined("arch", options.arch),
+    ...defined("nodeId", nodeId),
+  };
   return {
     command: [...command],
     ...(Object.keys(environment).length > 0 ? { environment } : {}),
@@ -77,7 +95,9 @@ export async function submissionOf(terminal: Terminal, client: Client, command: 
     ...defined("priority", options.priority),
     ...defined("notBefore", options.notBefore),
     ...defined("timeLimitMs", options.timeLimit),
-    ...(options.retries === undefined ? {} : { retry: { maxAttempts: options.retries + 1, onFailure: options.retries > 0 } }),
+    ...(options.retries === undefined
+      ? {}
+      : { retry: { maxAttempts: options.retries + 1, onFailure: options.retries > 0 } }),
     ...defined("labels", options.label),
   };
 }

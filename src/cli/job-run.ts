@@ -22,7 +22,9 @@ export async function follow(terminal: Terminal, client: Client, job: Job): Prom
     interrupts++;
     if (interrupts > 1) return leave.abort();
     say(terminal, `cancelling ${job.id}; once more to leave it`);
-    client.call("jobCancel", { params: { jobId: job.id } }).catch((error: unknown) => say(terminal, `could not cancel: ${messageOf(error)}`));
+    client
+      .call("jobCancel", { params: { jobId: job.id } })
+      .catch((error: unknown) => say(terminal, `could not cancel: ${messageOf(error)}`));
   });
   say(terminal, `${job.id} ${job.state}`);
   const told = new AbortController();
@@ -37,7 +39,12 @@ export async function follow(terminal: Terminal, client: Client, job: Job): Prom
 }
 
 /** Streams until the job has ended; tells whether output was cut. */
-export async function streamLog(terminal: Terminal, client: Client, jobId: string, signal: AbortSignal): Promise<boolean> {
+export async function streamLog(
+  terminal: Terminal,
+  client: Client,
+  jobId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
   let after: string | undefined;
   let isCut = false;
   let awaySince: number | undefined;
@@ -53,7 +60,11 @@ export async function streamLog(terminal: Terminal, client: Client, jobId: strin
       }
     } catch (error) {
       if (signal.aborted) break;
-      if (!(error instanceof Failure) || !["controller_unreachable", "database_unavailable", "stopping", "bad_answer"].includes(error.code)) throw error;
+      if (
+        !(error instanceof Failure) ||
+        !["controller_unreachable", "database_unavailable", "stopping", "bad_answer"].includes(error.code)
+      )
+        throw error;
       const now = terminal.clock.monotonicMs();
       if (awaySince === undefined) say(terminal, "the controller is away; the job goes on, waiting for it");
       awaySince ??= now;
@@ -86,8 +97,11 @@ async function tellStates(terminal: Terminal, client: Client, job: Job, signal: 
 
 function stateLine(job: JobDetail): string {
   if (job.state === "queued") return job.blocked === null ? "queued" : `blocked: ${job.blocked}`;
-  if (job.state === "scheduled") return `waits until ${job.notBefore ?? "?"}${job.reason === null ? "" : ` (${job.reason})`}`;
-  return job.state === "running" ? `running on ${job.nodeName ?? "?"}${job.attempt > 1 ? `, attempt ${job.attempt}` : ""}` : "queued";
+  if (job.state === "scheduled")
+    return `waits until ${job.notBefore ?? "?"}${job.reason === null ? "" : ` (${job.reason})`}`;
+  return job.state === "running"
+    ? `running on ${job.nodeName ?? "?"}${job.attempt > 1 ? `, attempt ${job.attempt}` : ""}`
+    : "queued";
 }
 
 function report(terminal: Terminal, job: JobDetail): number {
@@ -96,7 +110,9 @@ function report(terminal: Terminal, job: JobDetail): number {
     say(terminal, "cancelled");
     return 130;
   }
-  const why = [job.reason === "exit-code" ? `exit code ${job.exitCode}` : job.reason, job.message].filter(Boolean).join("; ");
+  const why = [job.reason === "exit-code" ? `exit code ${job.exitCode}` : job.reason, job.message]
+    .filter(Boolean)
+    .join("; ");
   say(terminal, `${job.state}: ${why}`);
   if (job.exitCode !== null && job.exitCode !== 0) return job.exitCode;
   const signal = /ended by (SIG[A-Z0-9]+)/.exec(job.message ?? "")?.[1];

@@ -49,7 +49,9 @@ export function addNodeCommands(program: Command, tree: Tree): void {
         const client = connect(terminal);
         const changed = await client.call(route, { params: { nodeId: (await findNode(client, wanted)).id } });
         if (json === true) return printJson(terminal, changed);
-        terminal.stdout.write(`${changed.name} is ${changed.status}${changed.running > 0 ? `; ${changed.running} jobs still run there` : ""}.\n`);
+        terminal.stdout.write(
+          `${changed.name} is ${changed.status}${changed.running > 0 ? `; ${changed.running} jobs still run there` : ""}.\n`,
+        );
       });
     example(command, `holdfast node ${verb} anna`);
   }
@@ -65,10 +67,18 @@ function addPair(node: Command, terminal: Terminal): void {
       if (json === true) return printJson(terminal, made);
       terminal.stderr.write(`The code for ${name}, shown only now and good until ${made.expiresAt}:\n\n`);
       terminal.stdout.write(`${made.code}\n`);
-      const lines = ["npm ci", "read -rs HOLDFAST_PAIRING_CODE && export HOLDFAST_PAIRING_CODE   # paste the code", `npx holdfast agent --join ${client.baseUrl}`];
-      terminal.stderr.write(`\nOn that machine, in a checkout of Holdfast:\n\n${lines.map((line) => `  ${line}\n`).join("")}`);
+      const lines = [
+        "npm ci",
+        "read -rs HOLDFAST_PAIRING_CODE && export HOLDFAST_PAIRING_CODE   # paste the code",
+        `npx holdfast agent --join ${client.baseUrl}`,
+      ];
+      terminal.stderr.write(
+        `\nOn that machine, in a checkout of Holdfast:\n\n${lines.map((line) => `  ${line}\n`).join("")}`,
+      );
       if (/\/\/(127\.|localhost|\[::1\])/.test(client.baseUrl)) {
-        terminal.stderr.write(`\nThis controller listens on this machine only: start it with --listen HOST:PORT for others to reach it.\n`);
+        terminal.stderr.write(
+          `\nThis controller listens on this machine only: start it with --listen HOST:PORT for others to reach it.\n`,
+        );
       }
     });
   example(pair, "holdfast node pair anna", "holdfast node pair anna --json");
@@ -80,7 +90,10 @@ export async function findNode(client: Client, wanted: string): Promise<Node> {
   const found = items.find((node) => node.id === wanted) ?? items.find((node) => node.name === wanted);
   if (found !== undefined) return found;
   const names = items.filter((node) => node.status !== "retired").map((node) => node.name);
-  throw new Failure("not_found", `there is no node ${wanted}${names.length === 0 ? "" : `; there are ${names.slice(0, 10).join(", ")}`}`);
+  throw new Failure(
+    "not_found",
+    `there is no node ${wanted}${names.length === 0 ? "" : `; there are ${names.slice(0, 10).join(", ")}`}`,
+  );
 }
 
 export function nodeTable(terminal: Terminal, nodes: readonly Node[]): string {
@@ -108,25 +121,36 @@ function stateText(terminal: Terminal, node: Node): string {
 
 function gpuText(devices: readonly Device[]): string {
   const gpus = devices.filter((device) => device.kind === "gpu");
-  return gpus.length === 0 ? "none" : gpus.map((gpu) => `${gpu.name}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
+  return gpus.length === 0
+    ? "none"
+    : gpus.map((gpu) => `${gpu.name}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
 }
 
 function printNode(terminal: Terminal, node: Node): void {
   const now = terminal.clock.now();
   const { facts } = node;
   const offsetMs = node.clockOffsetMs ?? 0;
-  const clock = Math.abs(offsetMs) > CLOCK_OFFSET_WARN_MS ? `${(offsetMs / 1000).toFixed(1)} s off: set it` : `${offsetMs} ms off`;
+  const clock =
+    Math.abs(offsetMs) > CLOCK_OFFSET_WARN_MS ? `${(offsetMs / 1000).toFixed(1)} s off: set it` : `${offsetMs} ms off`;
   terminal.stdout.write(
     fields([
       ["node", node.name],
       ["id", node.id],
-      ["state", `${stateText(terminal, node)}${node.status === "draining" ? " (finishes what it holds, claims nothing)" : ""}`],
+      [
+        "state",
+        `${stateText(terminal, node)}${node.status === "draining" ? " (finishes what it holds, claims nothing)" : ""}`,
+      ],
       ["heartbeat", ago(node.lastHeartbeatAt, now)],
       ["clock", node.clockOffsetMs === null ? null : clock],
       ["jobs", `${node.running}${facts === null ? "" : ` of ${facts.slots} slots`}`],
       ["machine", facts === null ? null : `${facts.hostname}, ${facts.arch}, Linux ${facts.kernel}`],
       ["processor", facts === null ? null : `${facts.cpuCount} × ${facts.cpuName}`],
-      ["memory", facts === null ? null : `${gibibytes(facts.memoryTotalBytes)}, ${gibibytes(facts.memoryAvailableBytes)} available`],
+      [
+        "memory",
+        facts === null
+          ? null
+          : `${gibibytes(facts.memoryTotalBytes)}, ${gibibytes(facts.memoryAvailableBytes)} available`,
+      ],
       ["agent", facts?.version],
     ]),
   );
@@ -134,6 +158,14 @@ function printNode(terminal: Terminal, node: Node): void {
   if (gpus.length === 0) return;
   terminal.stdout.write("\n");
   terminal.stdout.write(
-    table(["GPU", "MEMORY", "DRIVER", "STATE"], gpus.map((gpu) => [gpu.name, gpu.memoryBytes === null ? "unknown" : gibibytes(gpu.memoryBytes), gpu.driver ?? "?", gpu.reason ?? gpu.state])),
+    table(
+      ["GPU", "MEMORY", "DRIVER", "STATE"],
+      gpus.map((gpu) => [
+        gpu.name,
+        gpu.memoryBytes === null ? "unknown" : gibibytes(gpu.memoryBytes),
+        gpu.driver ?? "?",
+        gpu.reason ?? gpu.state,
+      ]),
+    ),
   );
 }

@@ -6,8 +6,10 @@ import { example, type Tree } from "./command.ts";
 import { parseDuration, parseWhole } from "./units.ts";
 
 export function addProgramCommands(program: Command, { programs, setExitCode }: Tree): void {
-  const root = () => new Option("--root <directory>", "where everything of this machine lives (default: HOLDFAST_ROOT)");
-  const listen = () => new Option("--listen <host:port>", "address of the controller (default: HOLDFAST_LISTEN, else 127.0.0.1:7440)");
+  const root = () =>
+    new Option("--root <directory>", "where everything of this machine lives (default: HOLDFAST_ROOT)");
+  const listen = () =>
+    new Option("--listen <host:port>", "address of the controller (default: HOLDFAST_LISTEN, else 127.0.0.1:7440)");
 
   const up = program
     .command("up")
@@ -26,20 +28,41 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
     .addOption(listen())
     .addOption(root())
     .action(async (options) => setExitCode(await programs.controller(options)));
-  example(controller, "DATABASE_URL=postgres://holdfast@db/holdfast holdfast controller --listen 0.0.0.0:7440", "holdfast controller --embedded");
+  example(
+    controller,
+    "DATABASE_URL=postgres://holdfast@db/holdfast holdfast controller --listen 0.0.0.0:7440",
+    "holdfast controller --embedded",
+  );
 
   const agent = program
     .command("agent")
     .description("Run this machine as a node")
-    .option("--join <url>", "pair with this controller first if need be; the code comes from HOLDFAST_PAIRING_CODE or standard input")
+    .option(
+      "--join <url>",
+      "pair with this controller first if need be; the code comes from HOLDFAST_PAIRING_CODE or standard input",
+    )
     .option("--slots <n>", "jobs at once (default: half of the processors)", parseWhole(1, 4096))
-    .addOption(new Option("--on-stop <what>", "what becomes of running jobs when the agent is stopped").choices(["release", "finish", "leave"]).default("release"))
-    .option("--stop-grace <duration>", "between SIGTERM and SIGKILL when jobs are stopped (default: 1500ms)", parseDuration)
+    .addOption(
+      new Option("--on-stop <what>", "what becomes of running jobs when the agent is stopped")
+        .choices(["release", "finish", "leave"])
+        .default("release"),
+    )
+    .option(
+      "--stop-grace <duration>",
+      "between SIGTERM and SIGKILL when jobs are stopped (default: 1500ms)",
+      parseDuration,
+    )
     .option("--stop-file <file>", "stop when this file appears (default: ROOT/node/stop)")
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
     .addOption(new Option("--lifeline").hideHelp())
     .addOption(new Option("--die-after-claim").hideHelp())
-    .action(async ({ stopGrace, ...options }) => setExitCode(await programs.agent({ ...options, ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }) })));
-  example(agent, "holdfast agent --join http://10.0.0.5:7440 < pairing-code", "holdfast agent --slots 2 --on-stop leave");
+    .action(async ({ stopGrace, ...options }) =>
+      setExitCode(await programs.agent({ ...options, ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }) })),
+    );
+  example(
+    agent,
+    "holdfast agent --join http://10.0.0.5:7440 < pairing-code",
+    "holdfast agent --slots 2 --on-stop leave",
+  );
 }

@@ -3,8 +3,17 @@
 // a look at a job does not load a web server.
 
 export type Programs = {
-  readonly up: (options: { readonly once?: boolean; readonly listen?: string; readonly root?: string }) => Promise<number>;
-  readonly controller: (options: { readonly listen?: string; readonly embedded?: boolean; readonly root?: string; readonly migrate?: boolean }) => Promise<number>;
+  readonly up: (options: {
+    readonly once?: boolean;
+    readonly listen?: string;
+    readonly root?: string;
+  }) => Promise<number>;
+  readonly controller: (options: {
+    readonly listen?: string;
+    readonly embedded?: boolean;
+    readonly root?: string;
+    readonly migrate?: boolean;
+  }) => Promise<number>;
   readonly agent: (options: {
     readonly root?: string;
     readonly join?: string;

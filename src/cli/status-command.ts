@@ -20,7 +20,9 @@ export function addStatusCommand(program: Command, { terminal }: Tree): void {
       const inService = items.filter((node) => node.status !== "retired");
       stdout.write(inService.length === 0 ? "No node yet: holdfast node pair NAME\n" : nodeTable(terminal, inService));
       const jobs = Object.entries(overview.jobs).filter(([, count]) => count > 0);
-      stdout.write(`\njobs        ${jobs.length === 0 ? "none yet: holdfast job run -- echo hello" : jobs.map(([state, count]) => `${count} ${state}`).join(" · ")}\n`);
+      stdout.write(
+        `\njobs        ${jobs.length === 0 ? "none yet: holdfast job run -- echo hello" : jobs.map(([state, count]) => `${count} ${state}`).join(" · ")}\n`,
+      );
       stdout.write(`controller  ${client.baseUrl}, version ${overview.version}\n`);
     });
   example(status, "holdfast status", "holdfast status --json");

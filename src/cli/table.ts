@@ -10,7 +10,12 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => visibleLength(row[column] ?? ""))));
   const line = (row: readonly string[]): string =>
-    row.map((cell, column) => (column === row.length - 1 ? cell : cell + " ".repeat((widths[column] ?? 0) - visibleLength(cell)))).join(GAP).trimEnd();
+    row
+      .map((cell, column) =>
+        column === row.length - 1 ? cell : cell + " ".repeat((widths[column] ?? 0) - visibleLength(cell)),
+      )
+      .join(GAP)
+      .trimEnd();
   return `${all.map(line).join("\n")}\n`;
 }
 
@@ -40,6 +45,9 @@ export function span(seconds: number): string {
 
 /** A command on one line, shortened; arguments with anything unusual are quoted as a shell would need it. */
 export function commandLine(command: readonly string[], length = 60): string {
-  const text = command.map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : `'${part.replaceAll("'", String.raw`'\''`)}'`)).join(" ").replaceAll("\n", "⏎");
+  const text = command
+    .map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : `'${part.replaceAll("'", String.raw`'\''`)}'`))
+    .join(" ")
+    .replaceAll("\n", "⏎");
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }

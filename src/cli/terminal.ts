@@ -26,15 +26,23 @@ export function connect(terminal: Terminal): Client {
 }
 
 export function connection(terminal: Terminal): { readonly url: string; readonly token: string } {
-  const { HOLDFAST_URL: url, HOLDFAST_TOKEN: token } = terminal.env as { HOLDFAST_URL?: string; HOLDFAST_TOKEN?: string };
+  const { HOLDFAST_URL: url, HOLDFAST_TOKEN: token } = terminal.env as {
+    HOLDFAST_URL?: string;
+    HOLDFAST_TOKEN?: string;
+  };
   if (url !== undefined && token !== undefined) {
-    if (!/^https?:\/\//.test(url)) throw new Failure("config_invalid", `HOLDFAST_URL must be an address such as http://127.0.0.1:7440, not ${url}`);
+    if (!/^https?:\/\//.test(url))
+      throw new Failure("config_invalid", `HOLDFAST_URL must be an address such as http://127.0.0.1:7440, not ${url}`);
     return { url, token };
   }
   const file = contextFileFrom(terminal.env);
   const contexts = readContexts(file);
   const context = contexts?.contexts[contexts.current];
-  if (context === undefined) throw new Failure("no_context", `no controller is known here: ${file} has no context, and HOLDFAST_URL and HOLDFAST_TOKEN are not set`);
+  if (context === undefined)
+    throw new Failure(
+      "no_context",
+      `no controller is known here: ${file} has no context, and HOLDFAST_URL and HOLDFAST_TOKEN are not set`,
+    );
   return { url: url ?? context.url, token: token ?? context.token };
 }
 

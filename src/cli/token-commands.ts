@@ -17,13 +17,22 @@ export function addTokenCommands(program: Command, { terminal }: Tree): void {
     .description("Make a token; its secret is printed once, on standard output")
     .addOption(new Option("--scope <scope...>", "what it may do").choices([...peopleScopes]).default(["fleet:read"]))
     .option("--expires-days <n>", "days until it stops working (default: never)", parseWhole(1, 3650))
-    .action(async (name: string, { scope, expiresDays, json }: { scope: (typeof peopleScopes)[number][]; expiresDays?: number; json?: boolean }) => {
-      const body = { name, scopes: [...new Set(scope)], ...(expiresDays === undefined ? {} : { expiresInDays: expiresDays }) };
-      const made = await connect(terminal).call("tokenCreate", { body });
-      if (json === true) return printJson(terminal, made);
-      terminal.stderr.write(`Token ${made.id} (${made.scopes.join(", ")}). It is shown only now:\n`);
-      terminal.stdout.write(`${made.secret}\n`);
-    });
+    .action(
+      async (
+        name: string,
+        { scope, expiresDays, json }: { scope: (typeof peopleScopes)[number][]; expiresDays?: number; json?: boolean },
+      ) => {
+        const body = {
+          name,
+          scopes: [...new Set(scope)],
+          ...(expiresDays === undefined ? {} : { expiresInDays: expiresDays }),
+        };
+        const made = await connect(terminal).call("tokenCreate", { body });
+        if (json === true) return printJson(terminal, made);
+        terminal.stderr.write(`Token ${made.id} (${made.scopes.join(", ")}). It is shown only now:\n`);
+        terminal.stdout.write(`${made.secret}\n`);
+      },
+    );
   example(create, "holdfast token create ci --scope fleet:read fleet:write --expires-days 90");
 
   const list = printing(token.command("list"))
@@ -33,9 +42,16 @@ export function addTokenCommands(program: Command, { terminal }: Tree): void {
       if (json === true) return printJson(terminal, items);
       const now = terminal.clock.now();
       const state = (item: (typeof items)[number]): string =>
-        item.revokedAt !== null ? `revoked ${ago(item.revokedAt, now)}` : item.expiresAt === null ? "valid" : `expires ${ago(item.expiresAt, now)}`;
+        item.revokedAt !== null
+          ? `revoked ${ago(item.revokedAt, now)}`
+          : item.expiresAt === null
+            ? "valid"
+            : `expires ${ago(item.expiresAt, now)}`;
       terminal.stdout.write(
-        table(["ID", "NAME", "SCOPES", "LAST USED", "STATE"], items.map((item) => [item.id, item.name, item.scopes.join(" "), ago(item.lastUsedAt, now), state(item)])),
+        table(
+          ["ID", "NAME", "SCOPES", "LAST USED", "STATE"],
+          items.map((item) => [item.id, item.name, item.scopes.join(" "), ago(item.lastUsedAt, now), state(item)]),
+        ),
       );
     });
   example(list, "holdfast token list");

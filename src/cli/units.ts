@@ -3,7 +3,22 @@
 
 import { InvalidArgumentError } from "commander";
 
-const SIZES: Readonly<Record<string, number>> = { "": 1, B: 1, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30, TIB: 2 ** 40 };
+const SIZES: Readonly<Record<string, number>> = {
+  "": 1,
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+  KIB: 2 ** 10,
+  MIB: 2 ** 20,
+  GIB: 2 ** 30,
+  TIB: 2 ** 40,
+};
 const DURATIONS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** 8GiB, 500MB, 1024: bytes. */
@@ -25,7 +40,8 @@ export function parseDuration(text: string): number {
 export function parseWhole(minimum: number, maximum: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (!/^-?\d+$/.test(text) || value < minimum || value > maximum) throw new InvalidArgumentError(`It is a whole number from ${minimum} to ${maximum}.`);
+    if (!/^-?\d+$/.test(text) || value < minimum || value > maximum)
+      throw new InvalidArgumentError(`It is a whole number from ${minimum} to ${maximum}.`);
     return value;
   };
 }

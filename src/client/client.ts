@@ -78,14 +78,22 @@ export function createClient(options: ClientOptions): Client {
 
   async function request(route: Route, input: LooseInput, signal: AbortSignal): Promise<Response> {
     const url = addressOf(options.baseUrl, route, input);
-    const headers: Record<string, string> = { accept: route.stream === true ? "text/event-stream" : "application/json" };
+    const headers: Record<string, string> = {
+      accept: route.stream === true ? "text/event-stream" : "application/json",
+    };
     if (options.credential !== undefined) headers["authorization"] = `Bearer ${options.credential}`;
     if (input.idempotencyKey !== undefined) headers[IDEMPOTENCY_HEADER] = input.idempotencyKey;
     if (input.pairingCode !== undefined) headers[PAIRING_CODE_HEADER] = input.pairingCode;
     const body = route.body === undefined ? undefined : JSON.stringify(input.body ?? {});
     if (body !== undefined) headers["content-type"] = "application/json";
     try {
-      return await send(url, { method: route.method, headers, signal, redirect: "error", ...(body === undefined ? {} : { body }) });
+      return await send(url, {
+        method: route.method,
+        headers,
+        signal,
+        redirect: "error",
+        ...(body === undefined ? {} : { body }),
+      });
     } catch (error) {
       throw unreachableFailure(options.baseUrl, error);
     }
@@ -135,7 +143,9 @@ async function readBody(response: Response, baseUrl: string): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Failure("bad_answer", `${baseUrl} answered ${response.status} with something that is not JSON`, { cause: error });
+    throw new Failure("bad_answer", `${baseUrl} answered ${response.status} with something that is not JSON`, {
+      cause: error,
+    });
   }
 }
 
@@ -147,7 +157,8 @@ function failureOf(status: number, body: unknown, baseUrl: string): Failure {
     if (typeof code === "string" && typeof message === "string" && isErrorCode(code)) {
       return new Failure(code, message, { details });
     }
-    if (typeof code === "string") return new Failure("bad_answer", `${baseUrl} answered ${status} ${code}: ${String(message)}`);
+    if (typeof code === "string")
+      return new Failure("bad_answer", `${baseUrl} answered ${status} ${code}: ${String(message)}`);
   }
   return new Failure("bad_answer", `${baseUrl} answered ${status}, but not as a Holdfast controller`);
 }

@@ -11,7 +11,8 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
   let pending = "";
   for await (const piece of body) {
     pending += decoder.decode(piece, { stream: true });
-    if (pending.length > EVENT_LENGTH_MAX) throw new Failure("bad_answer", "an event of the stream is larger than any of ours");
+    if (pending.length > EVENT_LENGTH_MAX)
+      throw new Failure("bad_answer", "an event of the stream is larger than any of ours");
     const events = pending.split(/\r?\n\r?\n/);
     pending = events.pop() ?? "";
     for (const event of events) {

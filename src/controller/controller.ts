@@ -50,7 +50,9 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const stopping = new AbortController();
   await using starting = new AsyncDisposableStack();
   const sweepMs = context.config.sweepMs;
-  const lanes = starting.use(new Loop({ name: "lanes", periodMs: sweepMs, clock, log, round: () => evaluateLanes(context) }));
+  const lanes = starting.use(
+    new Loop({ name: "lanes", periodMs: sweepMs, clock, log, round: () => evaluateLanes(context) }),
+  );
   starting.use(new Loop({ name: "sweep", periodMs: sweepMs, clock, log, round: () => sweep(context) }));
   const handlers = {
     ...overviewRoutes(context),
@@ -78,7 +80,8 @@ async function listen(server: Listener, { host, port }: ControllerOptions): Prom
   } catch (error) {
     const code = codeOf(error);
     const address = `${host}:${port}`;
-    if (code === "EADDRINUSE") throw new Failure("port_taken", `${address} is taken by another program`, { cause: error });
+    if (code === "EADDRINUSE")
+      throw new Failure("port_taken", `${address} is taken by another program`, { cause: error });
     if (["EACCES", "EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", "EAI_AGAIN"].includes(code)) {
       throw new Failure("listen_refused", `cannot listen on ${address}: ${messageOf(error)}`, { cause: error });
     }

@@ -37,7 +37,9 @@ export function overviewRoutes(context: Context): Handlers<"health" | "overview"
         jobs,
         attention: [
           ...inService.flatMap(nodeAttention),
-          ...blocked.map((lane) => `${lane.jobs} ${lane.jobs === "1" ? "job is" : "jobs are"} blocked: ${lane.blocked}`),
+          ...blocked.map(
+            (lane) => `${lane.jobs} ${lane.jobs === "1" ? "job is" : "jobs are"} blocked: ${lane.blocked}`,
+          ),
         ],
       };
     },
@@ -45,8 +47,13 @@ export function overviewRoutes(context: Context): Handlers<"health" | "overview"
 }
 
 function nodeAttention(node: Node): string[] {
-  if (!node.online) return [`node ${node.name} is offline, ${node.lastHeartbeatAt === null ? "never seen" : `last seen ${node.lastHeartbeatAt}`}`];
+  if (!node.online)
+    return [
+      `node ${node.name} is offline, ${node.lastHeartbeatAt === null ? "never seen" : `last seen ${node.lastHeartbeatAt}`}`,
+    ];
   const offsetMs = node.clockOffsetMs ?? 0;
   if (Math.abs(offsetMs) <= CLOCK_OFFSET_WARN_MS) return [];
-  return [`the clock of node ${node.name} is ${Math.abs(offsetMs / 1000).toFixed(1)} s ${offsetMs > 0 ? "ahead" : "behind"}`];
+  return [
+    `the clock of node ${node.name} is ${Math.abs(offsetMs / 1000).toFixed(1)} s ${offsetMs > 0 ? "ahead" : "behind"}`,
+  ];
 }

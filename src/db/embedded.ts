@@ -77,7 +77,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 function checkSocketPath(dataDirectory: string): void {
   const length = Buffer.byteLength(path.join(dataDirectory, ".s.PGSQL.5432"));
   if (length > SOCKET_PATH_MAX) {
-    throw new Failure("root_unusable", `HOLDFAST_ROOT is too long by ${length - SOCKET_PATH_MAX} bytes: a unix socket's path below it may have ${SOCKET_PATH_MAX}`);
+    throw new Failure(
+      "root_unusable",
+      `HOLDFAST_ROOT is too long by ${length - SOCKET_PATH_MAX} bytes: a unix socket's path below it may have ${SOCKET_PATH_MAX}`,
+    );
   }
 }
 
@@ -93,7 +96,10 @@ function takeLock(root: string): number {
   if (!tryLock(fd)) {
     const holder = fs.readFileSync(file, "utf8").trim();
     fs.closeSync(fd);
-    throw new Failure("root_in_use", `the database in ${root} is in use by ${holder === "" ? "another process" : holder}`);
+    throw new Failure(
+      "root_in_use",
+      `the database in ${root} is in use by ${holder === "" ? "another process" : holder}`,
+    );
   }
   fs.ftruncateSync(fd, 0);
   fs.writeSync(fd, `pid ${process.pid}, started ${new Date(systemClock.now()).toISOString()}\n`, 0);
@@ -115,21 +121,33 @@ async function stopLeftover(dataDirectory: string, log: Log): Promise<void> {
   signalIdentity(identity, SIGINT);
   const until = systemClock.monotonicMs() + STOP_WITHIN_MS;
   while (isAlive(identity)) {
-    if (systemClock.monotonicMs() > until) throw new Failure("root_in_use", `the PostgreSQL with pid ${pid} that was left on ${dataDirectory} does not stop`);
+    if (systemClock.monotonicMs() > until)
+      throw new Failure(
+        "root_in_use",
+        `the PostgreSQL with pid ${pid} that was left on ${dataDirectory} does not stop`,
+      );
     await systemClock.sleep(20);
   }
 }
 
 function isPostmasterOf(pid: number, dataDirectory: string): boolean {
   try {
-    return fs.readlinkSync(`/proc/${pid}/cwd`) === fs.realpathSync(dataDirectory) && path.basename(fs.readlinkSync(`/proc/${pid}/exe`)).startsWith("postgres");
+    return (
+      fs.readlinkSync(`/proc/${pid}/cwd`) === fs.realpathSync(dataDirectory) &&
+      path.basename(fs.readlinkSync(`/proc/${pid}/exe`)).startsWith("postgres")
+    );
   } catch {
     // Gone, or not ours to look at: then it is not a child that we left.
     return false;
   }
 }
 
-type Cluster = { readonly root: string; readonly binaries: string; readonly dataDirectory: string; readonly account: Account | undefined };
+type Cluster = {
+  readonly root: string;
+  readonly binaries: string;
+  readonly dataDirectory: string;
+  readonly account: Account | undefined;
+};
 
 /** Made beside its place and renamed, so that a start that was killed leaves no half of a database. */
 async function createCluster({ root, binaries, dataDirectory, account }: Cluster): Promise<void> {
@@ -141,15 +159,40 @@ async function createCluster({ root, binaries, dataDirectory, account }: Cluster
     if (account !== undefined) fs.chownSync(partial, account.uid, account.gid);
     await promisify(execFile)(
       path.join(binaries, "bin", "initdb"),
-      ["--pgdata", partial, "--username", OWNER, "--auth", "trust", "--encoding", "UTF8", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C", "--data-checksums", "--no-instructions"],
-      { env: serverEnvironment(binaries), ...(account === undefined ? {} : { uid: account.uid, gid: account.gid }), cwd: "/" },
+      [
+        "--pgdata",
+        partial,
+        "--username",
+        OWNER,
+        "--auth",
+        "trust",
+        "--encoding",
+        "UTF8",
+        "--locale-provider",
+        "builtin",
+        "--builtin-locale",
+        "C.UTF-8",
+        "--locale",
+        "C",
+        "--data-checksums",
+        "--no-instructions",
+      ],
+      {
+        env: serverEnvironment(binaries),
+        ...(account === undefined ? {} : { uid: account.uid, gid: account.gid }),
+        cwd: "/",
+      },
     );
-    fs.writeFileSync(path.join(partial, "pg_hba.conf"), "# The directory's mode 0700 decides who may connect.\nlocal all all trust\n");
+    fs.writeFileSync(
+      path.join(partial, "pg_hba.conf"),
+      "# The directory's mode 0700 decides who may connect.\nlocal all all trust\n",
+    );
     fs.rmSync(dataDirectory, { recursive: true, force: true });
     fs.renameSync(partial, dataDirectory);
   } catch (error) {
     fs.rmSync(partial, { recursive: true, force: true });
-    if (/No space left/.test(messageOf(error))) throw new Failure("disk_full", `no space is left to create a database in ${root}`, { cause: error });
+    if (/No space left/.test(messageOf(error)))
+      throw new Failure("disk_full", `no space is left to create a database in ${root}`, { cause: error });
     throw fileFailure(root, error);
   }
 }
@@ -163,18 +206,32 @@ function checkMajor(binaries: string, dataDirectory: string): void {
   const data = fs.readFileSync(path.join(dataDirectory, "PG_VERSION"), "utf8").trim();
   const program = path.basename(binaries).split(".")[0];
   if (data === program) return;
-  throw new Failure("database_major_mismatch", `the data in ${dataDirectory} was written by PostgreSQL ${data}, and this Holdfast brings PostgreSQL ${program}: dump it with the version that wrote it`);
+  throw new Failure(
+    "database_major_mismatch",
+    `the data in ${dataDirectory} was written by PostgreSQL ${data}, and this Holdfast brings PostgreSQL ${program}: dump it with the version that wrote it`,
+  );
 }
 
-type Server = { readonly process: ChildProcess; readonly exited: Promise<string>; readonly logFile: string; isStopping: boolean };
+type Server = {
+  readonly process: ChildProcess;
+  readonly exited: Promise<string>;
+  readonly logFile: string;
+  isStopping: boolean;
+};
 type Start = EmbeddedOptions & Cluster;
 
 function startServer({ root, binaries, dataDirectory, account, durable }: Start): Server {
   const logFile = path.join(root, "postgres.log");
   const fd = openServerLog(logFile);
   const settings: Record<string, string> = {
-    listen_addresses: "", unix_socket_directories: dataDirectory, unix_socket_permissions: "0700", max_connections: "80", shared_buffers: "64MB",
-    log_line_prefix: "%m [%p] ", log_timezone: "UTC", timezone: "UTC",
+    listen_addresses: "",
+    unix_socket_directories: dataDirectory,
+    unix_socket_permissions: "0700",
+    max_connections: "80",
+    shared_buffers: "64MB",
+    log_line_prefix: "%m [%p] ",
+    log_timezone: "UTC",
+    timezone: "UTC",
     ...(durable === false ? { fsync: "off", synchronous_commit: "off", full_page_writes: "off" } : {}),
   };
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
@@ -222,11 +279,18 @@ async function waitReady(connection: ConnectionOptions, server: Server): Promise
   for (;;) {
     const client = new pg.Client(connection);
     client.on("error", () => {});
-    const answer = await Promise.race([died, client.connect().then(() => "connected" as const, (error: unknown) => ({ notYet: messageOf(error) }))]);
+    const answer = await Promise.race([
+      died,
+      client.connect().then(
+        () => "connected" as const,
+        (error: unknown) => ({ notYet: messageOf(error) }),
+      ),
+    ]);
     if (answer === "connected") {
       try {
         const { rows } = await client.query<{ version: string; exists: boolean }>(
-          "select current_setting('server_version') as version, exists (select 1 from pg_database where datname = $1) as exists", [DATABASE],
+          "select current_setting('server_version') as version, exists (select 1 from pg_database where datname = $1) as exists",
+          [DATABASE],
         );
         if (rows[0]?.exists !== true) await client.query(`create database ${DATABASE}`);
         return rows[0]?.version ?? "unknown";
@@ -239,7 +303,11 @@ async function waitReady(connection: ConnectionOptions, server: Server): Promise
       const code = /No space left/.test(answer.why) ? "disk_full" : "database_unavailable";
       throw new Failure(code, `the embedded PostgreSQL did not start: ${answer.why}`);
     }
-    if (systemClock.monotonicMs() > until) throw new Failure("database_unavailable", `the embedded PostgreSQL did not answer within ${START_WITHIN_MS / 1000} s: ${answer.notYet}; see ${server.logFile}`);
+    if (systemClock.monotonicMs() > until)
+      throw new Failure(
+        "database_unavailable",
+        `the embedded PostgreSQL did not answer within ${START_WITHIN_MS / 1000} s: ${answer.notYet}; see ${server.logFile}`,
+      );
     await systemClock.sleep(10);
   }
 }

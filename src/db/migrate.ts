@@ -13,11 +13,19 @@ import { type ConnectionOptions, translate } from "./pool.ts";
 const LOCK = 4_711_074_400;
 const OLDEST_SERVER = 150_000;
 
-export type Migration = { readonly number: number; readonly name: string; readonly sql: string; readonly sha256: string };
+export type Migration = {
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly sha256: string;
+};
 
 /** Reads NNNN_name.sql files, in order; a gap or a double number is a bug of this program. */
 export function readMigrations(directory: string): readonly Migration[] {
-  const files = fs.readdirSync(directory).filter((file) => file.endsWith(".sql")).sort();
+  const files = fs
+    .readdirSync(directory)
+    .filter((file) => file.endsWith(".sql"))
+    .sort();
   return files.map((file, index) => {
     const number = Number(/^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]);
     if (number !== index + 1) throw new Error(`bug: migrations are numbered 0001, 0002, …: ${file}`);
@@ -26,10 +34,16 @@ export function readMigrations(directory: string): readonly Migration[] {
   });
 }
 
-export type MigrationStatus = { readonly applied: readonly { readonly number: number; readonly name: string; readonly appliedAt: string }[]; readonly pending: readonly string[] };
+export type MigrationStatus = {
+  readonly applied: readonly { readonly number: number; readonly name: string; readonly appliedAt: string }[];
+  readonly pending: readonly string[];
+};
 
 /** Applies what is missing; returns the names that it applied. */
-export async function migrate(connection: ConnectionOptions, migrations: readonly Migration[]): Promise<readonly string[]> {
+export async function migrate(
+  connection: ConnectionOptions,
+  migrations: readonly Migration[],
+): Promise<readonly string[]> {
   return withClient(connection, async (client) => {
     await checkServer(client);
     await client.query("select pg_advisory_lock($1)", [LOCK]);
@@ -43,7 +57,10 @@ export async function migrate(connection: ConnectionOptions, migrations: readonl
   });
 }
 
-export async function migrationStatus(connection: ConnectionOptions, migrations: readonly Migration[]): Promise<MigrationStatus> {
+export async function migrationStatus(
+  connection: ConnectionOptions,
+  migrations: readonly Migration[],
+): Promise<MigrationStatus> {
   return withClient(connection, async (client) => {
     await checkServer(client);
     const known = await client.query("select to_regclass('app.migration') is not null as known");
@@ -56,22 +73,34 @@ export async function migrationStatus(connection: ConnectionOptions, migrations:
   });
 }
 
-type AppliedRow = { readonly number: number; readonly name: string; readonly sha256: string; readonly applied_at: Date };
+type AppliedRow = {
+  readonly number: number;
+  readonly name: string;
+  readonly sha256: string;
+  readonly applied_at: Date;
+};
 
 async function readApplied(client: pg.Client): Promise<readonly AppliedRow[]> {
-  return (await client.query<AppliedRow>("select number, name, sha256, applied_at from app.migration order by number")).rows;
+  return (await client.query<AppliedRow>("select number, name, sha256, applied_at from app.migration order by number"))
+    .rows;
 }
 
 /** What is still to be applied; a Failure when the database and this program do not belong together. */
 function checkApplied(applied: readonly AppliedRow[], migrations: readonly Migration[]): readonly Migration[] {
   const newest = applied.at(-1);
   if (newest !== undefined && newest.number > migrations.length) {
-    throw new Failure("schema_newer", `the database has migration ${newest.name}, which this program does not know: update holdfast on this machine`);
+    throw new Failure(
+      "schema_newer",
+      `the database has migration ${newest.name}, which this program does not know: update holdfast on this machine`,
+    );
   }
   for (const row of applied) {
     const migration = migrations[row.number - 1];
     if (migration?.sha256 !== row.sha256) {
-      throw new Failure("migration_changed", `${migration?.name ?? row.name} is not what was applied on ${row.applied_at.toISOString()}: applied migrations never change`);
+      throw new Failure(
+        "migration_changed",
+        `${migration?.name ?? row.name} is not what was applied on ${row.applied_at.toISOString()}: applied migrations never change`,
+      );
     }
   }
   return migrations.slice(applied.length);
@@ -81,10 +110,15 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
   try {
     await client.query("begin");
     await client.query(migration.sql);
-    await client.query("insert into app.migration (number, name, sha256) values ($1, $2, $3)", [migration.number, migration.name, migration.sha256]);
+    await client.query("insert into app.migration (number, name, sha256) values ($1, $2, $3)", [
+      migration.number,
+      migration.name,
+      migration.sha256,
+    ]);
     await client.query("commit");
   } catch (error) {
-    if (codeOf(error) === "42501") throw new Failure("database_rights", `${migration.name}: ${messageOf(error)}`, { cause: error });
+    if (codeOf(error) === "42501")
+      throw new Failure("database_rights", `${migration.name}: ${messageOf(error)}`, { cause: error });
     throw new Error(`migration ${migration.name} failed`, { cause: error });
   }
 }
@@ -94,11 +128,19 @@ async function checkServer(client: pg.Client): Promise<void> {
     "select current_setting('server_version_num')::int as version, current_setting('server_version') as text",
   );
   const version = rows[0]?.version ?? 0;
-  if (version < OLDEST_SERVER) throw new Failure("database_too_old", `PostgreSQL ${rows[0]?.text} is too old: 15 or newer is needed`);
+  if (version < OLDEST_SERVER)
+    throw new Failure("database_too_old", `PostgreSQL ${rows[0]?.text} is too old: 15 or newer is needed`);
 }
 
-async function withClient<Result>(connection: ConnectionOptions, body: (client: pg.Client) => Promise<Result>): Promise<Result> {
-  const client = new pg.Client({ ...connection, application_name: "holdfast migrate", connectionTimeoutMillis: 10_000 });
+async function withClient<Result>(
+  connection: ConnectionOptions,
+  body: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const client = new pg.Client({
+    ...connection,
+    application_name: "holdfast migrate",
+    connectionTimeoutMillis: 10_000,
+  });
   // A connection that is lost meanwhile rejects the running query too.
   client.on("error", () => {});
   try {

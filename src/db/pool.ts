@@ -57,7 +57,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     connectionTimeoutMillis: 10_000,
   } as pg.PoolConfig);
-  pool.on("error", (error) => options.log.warn({ error: messageOf(error) }, "a database connection was lost while idle"));
+  pool.on("error", (error) =>
+    options.log.warn({ error: messageOf(error) }, "a database connection was lost while idle"),
+  );
   const run = async <Result>(role: Role, body: (tx: Tx) => Promise<Result>): Promise<Result> => {
     for (let tries = 1; ; tries++) {
       try {
@@ -69,13 +71,18 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   };
   return {
-    tenant: ({ organisationId, scopes }, body) => run({ name: "holdfast_tenant", organisationId, scopes: scopes.join(" ") }, body),
+    tenant: ({ organisationId, scopes }, body) =>
+      run({ name: "holdfast_tenant", organisationId, scopes: scopes.join(" ") }, body),
     service: (body) => run({ name: "holdfast_service", organisationId: "", scopes: "" }, body),
     [Symbol.asyncDispose]: () => pool.end(),
   };
 }
 
-type Role = { readonly name: "holdfast_tenant" | "holdfast_service"; readonly organisationId: string; readonly scopes: string };
+type Role = {
+  readonly name: "holdfast_tenant" | "holdfast_service";
+  readonly organisationId: string;
+  readonly scopes: string;
+};
 
 const SET_ROLE =
   "select set_config('role', $1, true), set_config('app.organisation', $2, true), set_config('app.scopes', $3, true)";
@@ -89,7 +96,8 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
   client.on("error", noteBroken);
   const sent: Promise<unknown>[] = [];
   const send = (sql: string, params?: readonly unknown[]): Promise<pg.QueryResult> => {
-    const promise = params === undefined ? client.query(sql) : client.query({ name: nameOf(sql), text: sql, values: [...params] });
+    const promise =
+      params === undefined ? client.query(sql) : client.query({ name: nameOf(sql), text: sql, values: [...params] });
     sent.push(promise);
     // Every promise is looked at below; until then it must not count as unhandled.
     promise.catch(() => {});
@@ -98,7 +106,10 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
   try {
     void send("begin");
     void send(SET_ROLE, [role.name, role.organisationId, role.scopes]);
-    const outcome = await body(txOf(send)).then((value) => ({ value }), (error: unknown) => ({ error }));
+    const outcome = await body(txOf(send)).then(
+      (value) => ({ value }),
+      (error: unknown) => ({ error }),
+    );
     if ("error" in outcome) {
       await Promise.allSettled(sent);
       await client.query("rollback").catch(noteBroken);
@@ -108,7 +119,8 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
     sent.push(committed);
     await Promise.all(sent);
     const { command } = await committed;
-    if (command !== "COMMIT") throw new Failure("internal", `a transaction ended with ${command} where COMMIT was asked for`);
+    if (command !== "COMMIT")
+      throw new Failure("internal", `a transaction ended with ${command} where COMMIT was asked for`);
     return outcome.value;
   } catch (error) {
     if (isConnectionLost(error)) broken ??= error instanceof Error ? error : new Error(messageOf(error));
@@ -160,7 +172,8 @@ function isWorthRetrying(error: unknown): boolean {
 
 function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error);
-  if (["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN", "EACCES"].includes(code)) return true;
+  if (["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN", "EACCES"].includes(code))
+    return true;
   if (/^(08|57P0)/.test(code) || code === "53300") return true;
   return /Connection terminated|timeout exceeded when trying to connect|not queryable/.test(messageOf(error));
 }
@@ -173,7 +186,13 @@ export function translate(error: unknown): unknown {
 
 /** Whether the error is a unique violation (23505) of this constraint or index. */
 export function isUniqueViolation(error: unknown, constraint: string): boolean {
-  return codeOf(error) === "23505" && typeof error === "object" && error !== null && "constraint" in error && error.constraint === constraint;
+  return (
+    codeOf(error) === "23505" &&
+    typeof error === "object" &&
+    error !== null &&
+    "constraint" in error &&
+    error.constraint === constraint
+  );
 }
 
 /** What is wrong with the role that a controller logs in as, a sentence each: it should own nothing and bypass nothing. */
@@ -190,8 +209,13 @@ export async function checkLogin(connection: ConnectionOptions): Promise<readonl
     );
     const [role] = rows;
     if (role === undefined) return [];
-    if (role.lacks) throw new Failure("database_rights", `role ${role.name} is not a member of holdfast_tenant and holdfast_service: grant it both`);
-    const should = "give DATABASE_URL a role that owns nothing, such as holdfast_controller, and keep this one for DATABASE_OWNER_URL";
+    if (role.lacks)
+      throw new Failure(
+        "database_rights",
+        `role ${role.name} is not a member of holdfast_tenant and holdfast_service: grant it both`,
+      );
+    const should =
+      "give DATABASE_URL a role that owns nothing, such as holdfast_controller, and keep this one for DATABASE_OWNER_URL";
     if (role.bypasses) return [`role ${role.name} bypasses row-level security outside of requests: ${should}`];
     return role.owns ? [`role ${role.name} owns the tables: ${should}`] : [];
   } catch (error) {

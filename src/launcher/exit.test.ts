@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { describeEnding, parseExit } from "./exit.ts";
 
-const tail = '"endedAtMs":1796090102725,"startedAtMs":1796090102723,"stdoutBytes":4,"stderrBytes":0,"descendants":2,"stopAsked":false,"killAsked":true}\n';
+const tail =
+  '"endedAtMs":1796090102725,"startedAtMs":1796090102723,"stdoutBytes":4,"stderrBytes":0,"descendants":2,"stopAsked":false,"killAsked":true}\n';
 const written = { endedAtMs: 1796090102725, stdoutBytes: 4, stderrBytes: 0, stopAsked: false, killAsked: true };
 const ran = { ...written, startedAtMs: 1796090102723, descendants: 2 };
 
@@ -13,7 +14,12 @@ test("reads each kind of ending", () => {
   const read = (head: string) => parseExit(`{"version":1,${head},${tail}`, "exit");
   assert.deepEqual(read('"kind":"exited","code":0'), { kind: "exited", code: 0, ...ran });
   assert.deepEqual(read('"kind":"signalled","signal":9'), { kind: "signalled", signal: 9, ...ran });
-  assert.deepEqual(read('"kind":"exec-failed","stage":"directory","errno":2'), { kind: "exec-failed", stage: "directory", errno: 2, ...ran });
+  assert.deepEqual(read('"kind":"exec-failed","stage":"directory","errno":2'), {
+    kind: "exec-failed",
+    stage: "directory",
+    errno: 2,
+    ...ran,
+  });
   assert.deepEqual(read('"kind":"not-started"'), { kind: "not-started", ...written });
 });
 
@@ -22,7 +28,13 @@ test("refuses what is torn, incomplete or unknown as damage, and a newer version
   for (let length = 0; length < whole.length - 2; length++) {
     assert.throws(() => parseExit(whole.slice(0, length), "exit"), { code: "launch_damaged" }, String(length));
   }
-  for (const wrong of [whole.replace('"code":0', '"code":-1'), whole.replace("exited", "vanished"), whole.replace("false", "0"), "[]", "null"]) {
+  for (const wrong of [
+    whole.replace('"code":0', '"code":-1'),
+    whole.replace("exited", "vanished"),
+    whole.replace("false", "0"),
+    "[]",
+    "null",
+  ]) {
     assert.throws(() => parseExit(wrong, "exit"), { code: "launch_damaged" }, wrong);
   }
   assert.throws(() => parseExit(whole.replace('"version":1', '"version":2'), "exit"), { code: "launch_newer" });

@@ -23,7 +23,9 @@ export function parseFields(text: string, place: string): Fields {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new Failure("launch_damaged", `${place} is not JSON; look at it, then remove the launch directory`, { cause });
+    throw new Failure("launch_damaged", `${place} is not JSON; look at it, then remove the launch directory`, {
+      cause,
+    });
   }
   const fields = fieldsOf(value, place);
   const version = fields.count("version");

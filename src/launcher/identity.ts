@@ -10,6 +10,7 @@ export function parseIdentity(text: string, place: string): Identity {
   const pid = fields.count("pid");
   const startTicks = fields.text("startTicks");
   const bootId = fields.text("bootId");
-  if (pid <= 1 || !/^\d+$/.test(startTicks) || !/^[0-9a-f-]{36}$/.test(bootId)) throw damaged(place, "names no process");
+  if (pid <= 1 || !/^\d+$/.test(startTicks) || !/^[0-9a-f-]{36}$/.test(bootId))
+    throw damaged(place, "names no process");
   return { bootId, pid, startTicks, ...(fields.has("pidfdInode") ? { pidfdInode: fields.text("pidfdInode") } : {}) };
 }

@@ -117,7 +117,8 @@ export async function openLaunches(root: string): Promise<void> {
     await fs.mkdir(launches, { recursive: true, mode: 0o700 });
     await syncDirectory(root);
     const names = await fs.readdir(launches);
-    for (const name of names.filter((each) => each.startsWith(REMOVED_PREFIX))) await removeTree(path.join(launches, name));
+    for (const name of names.filter((each) => each.startsWith(REMOVED_PREFIX)))
+      await removeTree(path.join(launches, name));
   } catch (cause) {
     throw cause instanceof Failure ? cause : diskFailure(launches, cause);
   }
@@ -127,7 +128,10 @@ export async function openLaunches(root: string): Promise<void> {
 export async function listLaunches(root: string): Promise<readonly string[]> {
   try {
     const entries = await fs.readdir(launchesIn(root), { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith(".")).map((entry) => entry.name).sort();
+    return entries
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
+      .map((entry) => entry.name)
+      .sort();
   } catch (error) {
     if (codeOf(error) === "ENOENT") return [];
     throw new Failure("launch_failed", `${launchesIn(root)} could not be read`, { cause: error });

@@ -118,7 +118,8 @@ export class Launcher {
     };
     const environment = environmentOf(account, request.environment);
     const faults = specFaults(spec, environment);
-    if (faults.length > 0) throw new Failure("launch_invalid", "this cannot be given to a process", { details: faults });
+    if (faults.length > 0)
+      throw new Failure("launch_invalid", "this cannot be given to a process", { details: faults });
     if (!(await files.createLaunch(directory, spec, environment))) return { kind: "already-launched", launchId };
     const shim = await spawnShim(shimPath, directory).catch(async (error: unknown) => {
       await files.removeUnspawned(directory);
@@ -178,7 +179,8 @@ export class Launcher {
       if (exit !== undefined) return { kind: "ended", launchId, spec, exit };
       // The shim makes its identity durable before it looks at the gate.
       if (identity === undefined) return { kind: "not-started", launchId, spec };
-      if (alive && spec !== undefined) return { kind: "alive", launchId, spec, launch: { launchId, directory, spec, identity } };
+      if (alive && spec !== undefined)
+        return { kind: "alive", launchId, spec, launch: { launchId, directory, spec, identity } };
       return { kind: "interrupted", launchId, spec, reason: identity.bootId === bootId() ? "gone" : "other-boot" };
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== "launch_damaged") throw error;
@@ -187,7 +189,9 @@ export class Launcher {
   }
 
   /** Removes all that is left of a launch, and with it the fence against a second start of the same purpose. Refused while it lives. */
-  async remove(launchId: string): Promise<{ readonly kind: "removed" } | { readonly kind: "refused"; readonly reason: "alive" }> {
+  async remove(
+    launchId: string,
+  ): Promise<{ readonly kind: "removed" } | { readonly kind: "refused"; readonly reason: "alive" }> {
     const adopted = await this.adopt(launchId);
     if (adopted.kind === "alive") return { kind: "refused", reason: "alive" };
     await files.removeDirectory(this.directoryOf(launchId));

@@ -13,10 +13,16 @@ import { Failure } from "../std/errors.ts";
 const PREBUILT: { readonly [arch: string]: string } = { x64: "shim-linux-x64", arm64: "shim-linux-arm64" };
 
 /** The prebuilt shim for process.arch; `folder` only where the tree is packed differently. */
-export function shimPathFor(arch: string, folder = fileURLToPath(new URL("../../native/prebuilt/", import.meta.url))): string {
+export function shimPathFor(
+  arch: string,
+  folder = fileURLToPath(new URL("../../native/prebuilt/", import.meta.url)),
+): string {
   const name = Object.hasOwn(PREBUILT, arch) ? PREBUILT[arch] : undefined;
   if (name === undefined) {
-    throw new Failure("shim_unusable", `there is no shim for the processor "${arch}": this machine cannot run jobs (x64 and arm64 can)`);
+    throw new Failure(
+      "shim_unusable",
+      `there is no shim for the processor "${arch}": this machine cannot run jobs (x64 and arm64 can)`,
+    );
   }
   const shimPath = `${folder.replace(/\/$/, "")}/${name}`;
   checkShim(shimPath);
@@ -27,9 +33,13 @@ export function checkShim(shimPath: string): void {
   try {
     fs.accessSync(shimPath, fs.constants.X_OK);
   } catch (cause) {
-    throw new Failure("shim_unusable", `${shimPath} is missing or not executable: install Holdfast again, or run native/build.sh`, {
-      cause,
-    });
+    throw new Failure(
+      "shim_unusable",
+      `${shimPath} is missing or not executable: install Holdfast again, or run native/build.sh`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -57,7 +67,12 @@ const STATUS_TEXT: { readonly [status: string]: string } = {
 
 /** Spawned in its own session, with an empty environment, no descriptor but the gate, and untied from this process. */
 export async function spawnShim(shimPath: string, directory: string): Promise<Shim> {
-  const child = spawn(shimPath, [directory], { detached: true, env: {}, cwd: "/", stdio: ["pipe", "ignore", "ignore"] });
+  const child = spawn(shimPath, [directory], {
+    detached: true,
+    env: {},
+    cwd: "/",
+    stdio: ["pipe", "ignore", "ignore"],
+  });
   await spawned(child, shimPath);
   const gate = child.stdin;
   assert(gate !== null, "the shim was spawned with a pipe");

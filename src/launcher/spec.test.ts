@@ -18,7 +18,9 @@ const spec: LaunchSpec = {
 
 test("reads back the spec that it wrote", () => {
   assert.deepEqual(parseSpec(encodeSpec(spec), "spec.json"), spec);
-  assert.throws(() => parseSpec(encodeSpec(spec).replace("attempt\"", "party\""), "spec.json"), { code: "launch_damaged" });
+  assert.throws(() => parseSpec(encodeSpec(spec).replace('attempt"', 'party"'), "spec.json"), {
+    code: "launch_damaged",
+  });
 });
 
 test("derives one launch id from one purpose", () => {

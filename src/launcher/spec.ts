@@ -41,7 +41,14 @@ export function launchIdOf(purpose: Purpose): string {
 
 /** Nothing is inherited from the agent: these, then what the caller gives. */
 export function environmentOf(account: Account, given: Environment): Environment {
-  return { PATH: DEFAULT_PATH, HOME: account.home, USER: account.name, LOGNAME: account.name, LANG: "C.UTF-8", ...given };
+  return {
+    PATH: DEFAULT_PATH,
+    HOME: account.home,
+    USER: account.name,
+    LOGNAME: account.name,
+    LANG: "C.UTF-8",
+    ...given,
+  };
 }
 
 export function encodeSpec(spec: LaunchSpec): string {
@@ -99,7 +106,11 @@ export function specFaults(spec: LaunchSpec, environment: Environment): readonly
   }
   for (const key of LIMIT_KEYS) {
     const limit = spec.limits[key];
-    check(`limits/${key}`, limit === undefined || (Number.isSafeInteger(limit) && limit > 0), "is not a whole number above 0");
+    check(
+      `limits/${key}`,
+      limit === undefined || (Number.isSafeInteger(limit) && limit > 0),
+      "is not a whole number above 0",
+    );
   }
   return faults;
 }

@@ -54,7 +54,11 @@ function watchPath(watched: string, nudge: () => void): () => void {
 }
 
 /** Runs with a signal that aborts after the limit. */
-export async function withinLimit<T>(clock: Clock, limitMs: number, run: (limit: AbortController) => Promise<T>): Promise<T> {
+export async function withinLimit<T>(
+  clock: Clock,
+  limitMs: number,
+  run: (limit: AbortController) => Promise<T>,
+): Promise<T> {
   const limit = new AbortController();
   const over = new AbortController();
   const timer = clock.sleep(limitMs, over.signal).then(() => limit.abort());

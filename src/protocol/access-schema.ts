@@ -52,7 +52,12 @@ export const overview = exact({
   version: Type.String(),
   organisationName: Type.String(),
   nodes: exact({ online: Type.Integer(), offline: Type.Integer(), draining: Type.Integer() }),
-  jobs: exact(Object.fromEntries(jobStates.map((state) => [state, Type.Integer()])) as Record<(typeof jobStates)[number], Type.TInteger>),
+  jobs: exact(
+    Object.fromEntries(jobStates.map((state) => [state, Type.Integer()])) as Record<
+      (typeof jobStates)[number],
+      Type.TInteger
+    >,
+  ),
   /** What a person should look at, worst first; empty when all is well. */
   attention: Type.Array(Type.String()),
 });

@@ -11,7 +11,15 @@ import { nodeFacts } from "./node-schema.ts";
 const sessionId = id("nses");
 
 /** done: written. already_done: this very write was written before (a repeat). The others changed nothing. */
-export const verdictKinds = ["done", "already_done", "stale_epoch", "not_yours", "already_ended", "unknown", "gap"] as const;
+export const verdictKinds = [
+  "done",
+  "already_done",
+  "stale_epoch",
+  "not_yours",
+  "already_ended",
+  "unknown",
+  "gap",
+] as const;
 export type VerdictKind = (typeof verdictKinds)[number];
 
 export const verdict = exact({

@@ -4,7 +4,8 @@
 import Type, { type TObject, type TProperties } from "typebox";
 import { ID_PATTERN } from "../std/id-pattern.ts";
 
-export const id = (prefix: string) => Type.String({ pattern: `^${prefix}_${ID_PATTERN}$`, description: `${prefix}_… id` });
+export const id = (prefix: string) =>
+  Type.String({ pattern: `^${prefix}_${ID_PATTERN}$`, description: `${prefix}_… id` });
 
 /** An object that refuses unknown fields. */
 export const exact = <Properties extends TProperties>(properties: Properties): TObject<Properties> =>

@@ -4,14 +4,7 @@
 import Type, { type Static } from "typebox";
 import { counter, exact, id, nullable, time } from "./common-schema.ts";
 import { jobStates } from "./job.ts";
-import {
-  ARGUMENT_LENGTH_MAX,
-  ARGUMENTS_MAX,
-  ENVIRONMENT_MAX,
-  LABELS_MAX,
-  PAGE_DEFAULT,
-  PAGE_MAX,
-} from "./limits.ts";
+import { ARGUMENT_LENGTH_MAX, ARGUMENTS_MAX, ENVIRONMENT_MAX, LABELS_MAX, PAGE_DEFAULT, PAGE_MAX } from "./limits.ts";
 
 export const jobState = Type.Enum([...jobStates]);
 
@@ -35,17 +28,29 @@ const command = Type.Array(Type.String({ maxLength: ARGUMENT_LENGTH_MAX }), {
 const environment = Type.Record(
   Type.String({ pattern: "^(?!HOLDFAST_)[A-Za-z_][A-Za-z0-9_]{0,127}$" }),
   Type.String({ maxLength: ARGUMENT_LENGTH_MAX }),
-  { maxProperties: ENVIRONMENT_MAX, additionalProperties: false, description: "not a place for secrets: people who may read jobs see it" },
+  {
+    maxProperties: ENVIRONMENT_MAX,
+    additionalProperties: false,
+    description: "not a place for secrets: people who may read jobs see it",
+  },
 );
 
-const workingDirectory = Type.String({ pattern: "^/", maxLength: 4096, description: "absolute; default: a directory of the attempt's own" });
+const workingDirectory = Type.String({
+  pattern: "^/",
+  maxLength: 4096,
+  description: "absolute; default: a directory of the attempt's own",
+});
 
 const timeLimitMs = Type.Integer({ minimum: 1, maximum: 31_536_000_000, description: "wall time of one attempt" });
 
-const labels = Type.Record(Type.String({ pattern: "^[a-z0-9]([a-z0-9._/-]{0,61}[a-z0-9])?$" }), Type.String({ maxLength: 256 }), {
-  maxProperties: LABELS_MAX,
-  additionalProperties: false,
-});
+const labels = Type.Record(
+  Type.String({ pattern: "^[a-z0-9]([a-z0-9._/-]{0,61}[a-z0-9])?$" }),
+  Type.String({ maxLength: 256 }),
+  {
+    maxProperties: LABELS_MAX,
+    additionalProperties: false,
+  },
+);
 
 const priority = Type.Integer({ minimum: -100, maximum: 100, description: "higher runs first" });
 
@@ -53,7 +58,9 @@ export const jobSubmission = exact({
   command,
   environment: Type.Optional(environment),
   workingDirectory: Type.Optional(workingDirectory),
-  input: Type.Optional(Type.Unknown({ description: "any JSON up to 256 KiB; the job finds it in the file HOLDFAST_INPUT" })),
+  input: Type.Optional(
+    Type.Unknown({ description: "any JSON up to 256 KiB; the job finds it in the file HOLDFAST_INPUT" }),
+  ),
   requires: Type.Optional(requirements),
   priority: Type.Optional(priority),
   notBefore: Type.Optional(time),
@@ -101,8 +108,19 @@ export const jobDetail = exact({
 export type JobDetail = Static<typeof jobDetail>;
 
 export const jobEventKinds = [
-  "created", "due", "claimed", "started", "returned", "released", "expired", "cancel_requested",
-  "retried", "succeeded", "failed", "cancelled", "dead",
+  "created",
+  "due",
+  "claimed",
+  "started",
+  "returned",
+  "released",
+  "expired",
+  "cancel_requested",
+  "retried",
+  "succeeded",
+  "failed",
+  "cancelled",
+  "dead",
 ] as const;
 
 export const jobEvent = exact({

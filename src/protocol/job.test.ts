@@ -30,7 +30,10 @@ test("another exit code fails at once, and is tried again only when the job asks
 
 test("a command that cannot be executed is not tried again", () => {
   const outcome = { kind: "exec-failed", message: "no such file" } as const;
-  assert.deepEqual(settle(ending({ outcome, retry: { maxAttempts: 5, onFailure: true } })), { state: "failed", reason: "exec-failed" });
+  assert.deepEqual(settle(ending({ outcome, retry: { maxAttempts: 5, onFailure: true } })), {
+    state: "failed",
+    reason: "exec-failed",
+  });
 });
 
 test("a process that a node stopped for its time limit names the limit, not the signal", () => {
@@ -41,7 +44,11 @@ test("a process that a node stopped for its time limit names the limit, not the 
 test("a cancelled process is cancelled, a released one goes back without using an attempt", () => {
   const outcome = { kind: "signalled", signal: "SIGTERM" } as const;
   assert.deepEqual(settle(ending({ outcome, stopped: "cancel", cancelRequested: true })), { state: "cancelled" });
-  assert.deepEqual(settle(ending({ outcome, stopped: "release" })), { state: "queued", used: false, reason: "released" });
+  assert.deepEqual(settle(ending({ outcome, stopped: "release" })), {
+    state: "queued",
+    used: false,
+    reason: "released",
+  });
 });
 
 test("a lost attempt is tried again until the attempts are used up", () => {
@@ -58,7 +65,13 @@ test("no ending that was lost, interrupted or never started is a success, and no
   );
   const stopped = fc.constantFrom(undefined, "cancel", "time-limit", "output-limit", "release" as const);
   const retry = fc.record({ maxAttempts: fc.integer({ min: 1, max: 25 }), onFailure: fc.boolean() });
-  const any = fc.record({ outcome, stopped, cancelRequested: fc.boolean(), attempt: fc.integer({ min: 1, max: 30 }), retry });
+  const any = fc.record({
+    outcome,
+    stopped,
+    cancelRequested: fc.boolean(),
+    attempt: fc.integer({ min: 1, max: 30 }),
+    retry,
+  });
   fc.assert(
     fc.property(any, (given) => {
       const settled = settle(given as Ending);

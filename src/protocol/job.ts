@@ -7,7 +7,16 @@
 //
 // Rule: a lease time exists exactly in leased and running; the epoch rises on every arrow that starts or ends a lease.
 
-export const jobStates = ["scheduled", "queued", "leased", "running", "succeeded", "failed", "cancelled", "dead"] as const;
+export const jobStates = [
+  "scheduled",
+  "queued",
+  "leased",
+  "running",
+  "succeeded",
+  "failed",
+  "cancelled",
+  "dead",
+] as const;
 export type JobState = (typeof jobStates)[number];
 
 export const finalStates: readonly JobState[] = ["succeeded", "failed", "cancelled", "dead"];
@@ -78,7 +87,9 @@ export function settle(ending: Ending): Settled {
 
 /** Where a lease that ran out takes a job that had started. */
 export function afterLoss(attempt: number, retry: Retry): Settled {
-  return attempt < retry.maxAttempts ? { state: "queued", used: true, reason: "lost" } : { state: "dead", reason: "lost" };
+  return attempt < retry.maxAttempts
+    ? { state: "queued", used: true, reason: "lost" }
+    : { state: "dead", reason: "lost" };
 }
 
 function failReason(outcome: Outcome, stopped: StopReason | undefined): FailReason {

@@ -26,12 +26,18 @@ test("a machine that is too small is unfit, with the shortage in numbers", () =>
 });
 
 test("unknown memory is not zero and not enough either: it is said to be unknown", () => {
-  assert.deepEqual(fit({ memoryBytes: 1 }, node({ memoryTotalBytes: null })), { kind: "unfit", reason: "the memory of anna is unknown" });
+  assert.deepEqual(fit({ memoryBytes: 1 }, node({ memoryTotalBytes: null })), {
+    kind: "unfit",
+    reason: "the memory of anna is unknown",
+  });
   assert.equal(fit({}, node({ memoryTotalBytes: null })).kind, "fits");
 });
 
 test("nothing is blocked while an active node that is online fits", () => {
-  assert.equal(blockedReason({ memoryBytes: GIB }, [node({ isOnline: false }), node({ nodeId: "node_b", name: "berta" })]), undefined);
+  assert.equal(
+    blockedReason({ memoryBytes: GIB }, [node({ isOnline: false }), node({ nodeId: "node_b", name: "berta" })]),
+    undefined,
+  );
 });
 
 test("the three reasons are never mixed: nobody enrolled, only away ones fit, none fits", () => {
@@ -41,7 +47,10 @@ test("the three reasons are never mixed: nobody enrolled, only away ones fit, no
     blockedReason({}, [node({ isOnline: false }), node({ name: "berta", status: "draining" })]),
     "only offline or draining nodes fit: anna (last seen 2026-01-01T00:00:00.000Z), berta (draining)",
   );
-  assert.match(blockedReason({ memoryBytes: 64 * GIB }, [node({}), node({ name: "big", memoryTotalBytes: 32 * GIB })]) ?? "", /no node fits: too small: needs 64.0 GiB, big has 32.0/);
+  assert.match(
+    blockedReason({ memoryBytes: 64 * GIB }, [node({}), node({ name: "big", memoryTotalBytes: 32 * GIB })]) ?? "",
+    /no node fits: too small: needs 64.0 GiB, big has 32.0/,
+  );
   assert.match(blockedReason({ arch: "arm64" }, [node({})]) ?? "", /no node fits: needs arm64, anna is x64/);
   assert.match(blockedReason({ nodeId: "node_gone" }, [node({})]) ?? "", /node node_gone is not in service/);
 });

@@ -56,7 +56,13 @@ export type ReplyOf<R> = R extends { readonly reply: infer T } ? (T extends TSch
 
 /** Errors that any route may answer with. */
 export const commonErrors: readonly ErrorCode[] = [
-  "invalid_request", "payload_too_large", "unsupported_media_type", "rate_limited", "internal", "stopping", "database_unavailable",
+  "invalid_request",
+  "payload_too_large",
+  "unsupported_media_type",
+  "rate_limited",
+  "internal",
+  "stopping",
+  "database_unavailable",
 ];
 
 export const PAIRING_CODE_HEADER = "holdfast-pairing-code";

@@ -9,18 +9,41 @@ import { routes } from "./routes.ts";
 
 const table = Object.entries(routes) as [string, Route][];
 const pathsOf = (kind: Route["access"]["kind"]): string[] =>
-  table.filter(([, route]) => route.access.kind === kind).map(([, route]) => `${route.method} ${route.path}`).sort();
+  table
+    .filter(([, route]) => route.access.kind === kind)
+    .map(([, route]) => `${route.method} ${route.path}`)
+    .sort();
 
 test("node routes and people routes are disjoint, and these are all of them", () => {
   assert.deepEqual(pathsOf("node"), [
-    "POST /v1/node/claims", "POST /v1/node/endings", "POST /v1/node/heartbeat", "POST /v1/node/hello", "POST /v1/node/logs",
-    "POST /v1/node/renewals", "POST /v1/node/starts",
+    "POST /v1/node/claims",
+    "POST /v1/node/endings",
+    "POST /v1/node/heartbeat",
+    "POST /v1/node/hello",
+    "POST /v1/node/logs",
+    "POST /v1/node/renewals",
+    "POST /v1/node/starts",
   ]);
   assert.deepEqual(pathsOf("people"), [
-    "GET /v1/audit", "GET /v1/jobs", "GET /v1/jobs/:jobId", "GET /v1/jobs/:jobId/events", "GET /v1/jobs/:jobId/logs",
-    "GET /v1/jobs/:jobId/logs/tail", "GET /v1/nodes", "GET /v1/nodes/:nodeId", "GET /v1/overview", "GET /v1/tokens", "GET /v1/whoami",
-    "POST /v1/jobs", "POST /v1/jobs/:jobId/cancel", "POST /v1/nodes/:nodeId/activate", "POST /v1/nodes/:nodeId/drain",
-    "POST /v1/nodes/:nodeId/retire", "POST /v1/pairing-codes", "POST /v1/tokens", "POST /v1/tokens/:credentialId/revoke",
+    "GET /v1/audit",
+    "GET /v1/jobs",
+    "GET /v1/jobs/:jobId",
+    "GET /v1/jobs/:jobId/events",
+    "GET /v1/jobs/:jobId/logs",
+    "GET /v1/jobs/:jobId/logs/tail",
+    "GET /v1/nodes",
+    "GET /v1/nodes/:nodeId",
+    "GET /v1/overview",
+    "GET /v1/tokens",
+    "GET /v1/whoami",
+    "POST /v1/jobs",
+    "POST /v1/jobs/:jobId/cancel",
+    "POST /v1/nodes/:nodeId/activate",
+    "POST /v1/nodes/:nodeId/drain",
+    "POST /v1/nodes/:nodeId/retire",
+    "POST /v1/pairing-codes",
+    "POST /v1/tokens",
+    "POST /v1/tokens/:credentialId/revoke",
   ]);
   assert.deepEqual(pathsOf("public"), ["GET /v1/health"]);
   assert.deepEqual(pathsOf("pairing"), ["POST /v1/node/pair"]);
@@ -36,7 +59,10 @@ test("every object that comes in refuses unknown fields, and none has a place fo
     if (type === "object" && patternProperties === undefined) {
       seen.push(place);
       assert.equal(additionalProperties, false, `${place} lets unknown fields through`);
-      assert.ok(!Object.keys((properties ?? {}) as object).some((key) => /organisation/i.test(key)), `${place} names an organisation`);
+      assert.ok(
+        !Object.keys((properties ?? {}) as object).some((key) => /organisation/i.test(key)),
+        `${place} names an organisation`,
+      );
     }
     for (const [key, value] of Object.entries(schema)) walk(value, `${place}/${key}`);
   };
@@ -47,5 +73,6 @@ test("every object that comes in refuses unknown fields, and none has a place fo
 });
 
 test("every error that a route names crosses HTTP", () => {
-  for (const [name, route] of table) for (const code of route.errors) assert.ok(errorRow(code).status >= 400, `${name}: ${code}`);
+  for (const [name, route] of table)
+    for (const code of route.errors) assert.ok(errorRow(code).status >= 400, `${name}: ${code}`);
 });

@@ -7,12 +7,15 @@ import { codeOf, Failure, messageOf } from "./errors.ts";
 /** A file system error in our words; anything else as it is. */
 export function fileFailure(place: string, error: unknown): unknown {
   const code = codeOf(error);
-  if (code === "ENOSPC" || code === "EDQUOT") return new Failure("disk_full", `no space is left to write ${place}`, { cause: error });
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return new Failure("disk_full", `no space is left to write ${place}`, { cause: error });
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
     return new Failure("directory_unwritable", `this account may not write ${place}`, { cause: error });
   }
   if (["ENOTDIR", "EEXIST", "ELOOP", "ENAMETOOLONG", "ENOENT"].includes(code)) {
-    return new Failure("root_unusable", `${place} cannot be used as a directory: ${messageOf(error)}`, { cause: error });
+    return new Failure("root_unusable", `${place} cannot be used as a directory: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
   return error;
 }
@@ -26,4 +29,3 @@ export function makeDirectory(directory: string, mode: number): void {
     throw fileFailure(directory, error);
   }
 }
-

@@ -6,13 +6,19 @@ import { test } from "node:test";
 import { canonicalJson, storableText, unstorable } from "./json.ts";
 
 test("equal values have equal canonical text, whatever the order of their keys", () => {
-  assert.equal(canonicalJson({ b: [1, { d: null, c: "x" }], a: true }), canonicalJson({ a: true, b: [1, { c: "x", d: null }] }));
+  assert.equal(
+    canonicalJson({ b: [1, { d: null, c: "x" }], a: true }),
+    canonicalJson({ a: true, b: [1, { c: "x", d: null }] }),
+  );
   assert.equal(canonicalJson({ a: undefined, b: 1 }), '{"b":1}');
   assert.notEqual(canonicalJson({ a: "1" }), canonicalJson({ a: 1 }));
 });
 
 test("NUL, a lone surrogate, a rounded number, an infinite one and a deep nest are each named by their place", () => {
-  assert.deepEqual(unstorable({ a: ["ok", "n\0l"] }, "").map((fault) => fault.place), ["/a/1"]);
+  assert.deepEqual(
+    unstorable({ a: ["ok", "n\0l"] }, "").map((fault) => fault.place),
+    ["/a/1"],
+  );
   assert.match(unstorable({ "k/y": "\ud800" }, "/input")[0]?.place ?? "", /^\/input\/k~1y$/);
   assert.match(unstorable({ "\udc00": 1 }, "")[0]?.problem ?? "", /surrogate/);
   assert.match(unstorable([1n], "")[0]?.problem ?? "", /more digits/);

@@ -13,7 +13,10 @@ test("a failing round is visible and the next one runs", async () => {
   let rounds = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
   const loop = new Loop({
-    name: "test", periodMs: 1, clock: systemClock, log: silentLog,
+    name: "test",
+    periodMs: 1,
+    clock: systemClock,
+    log: silentLog,
     round: () => {
       rounds++;
       if (rounds === 1) return Promise.reject(new Error("first round"));
@@ -28,12 +31,23 @@ test("a failing round is visible and the next one runs", async () => {
 });
 
 test("a nudge ends the wait, and one during a round starts another round after it", async () => {
-  const started: PromiseWithResolvers<void>[] = [Promise.withResolvers(), Promise.withResolvers(), Promise.withResolvers()];
-  const gates: PromiseWithResolvers<void>[] = [Promise.withResolvers(), Promise.withResolvers(), Promise.withResolvers()];
+  const started: PromiseWithResolvers<void>[] = [
+    Promise.withResolvers(),
+    Promise.withResolvers(),
+    Promise.withResolvers(),
+  ];
+  const gates: PromiseWithResolvers<void>[] = [
+    Promise.withResolvers(),
+    Promise.withResolvers(),
+    Promise.withResolvers(),
+  ];
   let round = 0;
   let running = 0;
   await using loop = new Loop({
-    name: "test", periodMs: HOUR, clock: systemClock, log: silentLog,
+    name: "test",
+    periodMs: HOUR,
+    clock: systemClock,
+    log: silentLog,
     round: async () => {
       assert.equal(++running, 1, "rounds overlap");
       const index = round++;
@@ -54,7 +68,10 @@ test("disposal waits for the running round and is idempotent", async () => {
   let isDone = false;
   const started = Promise.withResolvers<void>();
   const loop = new Loop({
-    name: "test", periodMs: HOUR, clock: systemClock, log: silentLog,
+    name: "test",
+    periodMs: HOUR,
+    clock: systemClock,
+    log: silentLog,
     round: async (signal) => {
       started.resolve();
       await systemClock.sleep(HOUR, signal);

@@ -45,7 +45,10 @@ export function readProcessStat(pid: number): ProcessStat | undefined {
 }
 
 export function parseProcessStat(text: string): ProcessStat | undefined {
-  const fields = text.slice(text.lastIndexOf(")") + 2).trim().split(" ");
+  const fields = text
+    .slice(text.lastIndexOf(")") + 2)
+    .trim()
+    .split(" ");
   const [state, parentPid, groupId, sessionId] = fields;
   const startTicks = fields[19];
   if (state === undefined || startTicks === undefined || !/^\d+$/.test(startTicks)) return undefined;
@@ -60,7 +63,12 @@ export function identityOf(pid: number): Identity | undefined {
     const stat = readProcessStat(pid);
     if (stat === undefined) return undefined;
     const inode = pidfdInode(fd);
-    return { bootId: bootId(), pid, startTicks: stat.startTicks, ...(inode === undefined ? {} : { pidfdInode: inode }) };
+    return {
+      bootId: bootId(),
+      pid,
+      startTicks: stat.startTicks,
+      ...(inode === undefined ? {} : { pidfdInode: inode }),
+    };
   } finally {
     fs.closeSync(fd);
   }
@@ -99,7 +107,8 @@ function prove(identity: Identity): Proved {
   const fd = openPidfd(identity.pid);
   if (fd === undefined) return { kind: "refused", reason: "gone" };
   const stat = readProcessStat(identity.pid);
-  const reason = stat === undefined || "ZX".includes(stat.state) ? "gone" : isSame(identity, stat, fd) ? undefined : "reused";
+  const reason =
+    stat === undefined || "ZX".includes(stat.state) ? "gone" : isSame(identity, stat, fd) ? undefined : "reused";
   if (reason === undefined) return { kind: "same", fd };
   fs.closeSync(fd);
   return { kind: "refused", reason };

@@ -19,25 +19,44 @@ import { createWorld, type World } from "../kit/world.ts";
 
 const table = Object.entries(routes) as [string, Route][];
 const ID = "0".repeat(26);
-const someAddress = (route: Route): string => route.path.replace(":jobId", `job_${ID}`).replace(":nodeId", `node_${ID}`).replace(":credentialId", `cred_${ID}`);
+const someAddress = (route: Route): string =>
+  route.path.replace(":jobId", `job_${ID}`).replace(":nodeId", `node_${ID}`).replace(":credentialId", `cred_${ID}`);
 
 async function send(world: World, route: Route, credential: string | undefined, body: unknown = {}) {
   const response = await fetch(world.url + someAddress(route), {
     method: route.method,
-    headers: { "content-type": "application/json", ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }) },
+    headers: {
+      "content-type": "application/json",
+      ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }),
+    },
     ...(route.method === "POST" ? { body: JSON.stringify(body) } : {}),
   });
-  return { status: response.status, body: (await response.json()) as { code?: string; details?: { place: string }[]; requestId?: string } };
+  return {
+    status: response.status,
+    body: (await response.json()) as { code?: string; details?: { place: string }[]; requestId?: string },
+  };
 }
 
 test("every route but the open ones refuses a caller without a credential, with a wrong one and with a revoked one", async (t) => {
   const world = await createWorld(t);
-  const { secret, id } = await world.admin.call("tokenCreate", { body: { name: "gone", scopes: ["fleet:read", "fleet:write", "fleet:admin"] } });
+  const { secret, id } = await world.admin.call("tokenCreate", {
+    body: { name: "gone", scopes: ["fleet:read", "fleet:write", "fleet:admin"] },
+  });
   await world.admin.call("tokenRevoke", { params: { credentialId: id } });
   for (const [name, route] of table) {
     if (route.access.kind === "public") continue;
-    for (const credential of [undefined, "hft_short", drawSecret("token", systemRandom), drawSecret("node", systemRandom), secret]) {
-      const { status, body } = await send(world, route, credential, { publicKey: "a".repeat(43), credentialHash: "a".repeat(43), signature: "a".repeat(86) });
+    for (const credential of [
+      undefined,
+      "hft_short",
+      drawSecret("token", systemRandom),
+      drawSecret("node", systemRandom),
+      secret,
+    ]) {
+      const { status, body } = await send(world, route, credential, {
+        publicKey: "a".repeat(43),
+        credentialHash: "a".repeat(43),
+        signature: "a".repeat(86),
+      });
       assert.equal(status, 401, `${name} with ${credential}`);
       assert.ok(body.code === "unauthenticated" || body.code === "pairing_code_unknown", name);
       assert.ok(body.requestId !== undefined);
@@ -48,7 +67,9 @@ test("every route but the open ones refuses a caller without a credential, with 
 test("P5: a node's credential reaches node routes only, a person's token people routes only, each by its scopes", async (t) => {
   const world = await createWorld(t);
   const node = await world.node("a");
-  const { secret: reader } = await world.admin.call("tokenCreate", { body: { name: "reader", scopes: ["fleet:read"] } });
+  const { secret: reader } = await world.admin.call("tokenCreate", {
+    body: { name: "reader", scopes: ["fleet:read"] },
+  });
   for (const [name, route] of table) {
     if (route.access.kind === "people") {
       assert.equal((await send(world, route, node.credential)).status, 403, name);
@@ -68,7 +89,10 @@ test("a body or query with a field that nobody knows is refused by its place, an
     const inQuery = { ...route, path: `${route.path}?organisationId=org_${ID}` };
     const query = await send(world, inQuery, credential);
     assert.equal(query.status, 400, `${name}: query`);
-    assert.ok(query.body.details?.some((fault) => fault.place === "query/organisationId"), name);
+    assert.ok(
+      query.body.details?.some((fault) => fault.place === "query/organisationId"),
+      name,
+    );
     if (route.method === "POST") {
       const { status, body } = await send(world, route, credential, { organisationId: `org_${ID}`, surprise: 1 });
       assert.equal(status, 400, name);
@@ -83,24 +107,52 @@ test("a body or query with a field that nobody knows is refused by its place, an
 test("all faults of a request are told at once, each with its place and none as a 5xx", async (t) => {
   const world = await createWorld(t);
   const raw = async (body: string, type = "application/json") => {
-    const response = await fetch(`${world.url}/v1/jobs`, { method: "POST", headers: { authorization: `Bearer ${world.token}`, "content-type": type }, body });
-    return { status: response.status, body: (await response.json()) as { code: string; details?: { place: string; problem: string }[] } };
+    const response = await fetch(`${world.url}/v1/jobs`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${world.token}`, "content-type": type },
+      body,
+    });
+    return {
+      status: response.status,
+      body: (await response.json()) as { code: string; details?: { place: string; problem: string }[] },
+    };
   };
-  const many = await raw(JSON.stringify({ command: [], priority: "7", retry: { maxAttempts: 99 }, environment: { HOLDFAST_X: "1" }, notBefore: "soon" }));
+  const many = await raw(
+    JSON.stringify({
+      command: [],
+      priority: "7",
+      retry: { maxAttempts: 99 },
+      environment: { HOLDFAST_X: "1" },
+      notBefore: "soon",
+    }),
+  );
   assert.equal(many.status, 400);
   const places = many.body.details?.map((fault) => fault.place) ?? [];
-  for (const place of ["/command", "/priority", "/retry/maxAttempts", "/retry/onFailure", "/environment/HOLDFAST_X", "/notBefore"]) {
+  for (const place of [
+    "/command",
+    "/priority",
+    "/retry/maxAttempts",
+    "/retry/onFailure",
+    "/environment/HOLDFAST_X",
+    "/notBefore",
+  ]) {
     assert.ok(places.includes(place), `${place} in ${places.join(" ")}`);
   }
   const big = await raw('{"command":["x"],"input":{"id":1970670598291982290}}');
   assert.deepEqual([big.status, big.body.details?.[0]?.place], [400, "/input/id"]);
-  assert.deepEqual((await raw('{"command":["a\\u0000"],"input":"\\ud800"}')).body.details?.map((fault) => fault.place), ["/command/0", "/input"]);
+  assert.deepEqual(
+    (await raw('{"command":["a\\u0000"],"input":"\\ud800"}')).body.details?.map((fault) => fault.place),
+    ["/command/0", "/input"],
+  );
   assert.equal((await raw('{"command":["x"],"input":1e400}')).status, 400);
   assert.equal((await raw("{")).body.code, "invalid_request");
   assert.equal((await raw("")).body.code, "invalid_request");
   assert.equal((await raw("null")).status, 400);
   assert.equal((await raw("x", "text/plain")).status, 415);
-  assert.equal((await raw(JSON.stringify({ command: ["x"], input: "x".repeat(300_000) }))).body.details?.[0]?.place, "/input");
+  assert.equal(
+    (await raw(JSON.stringify({ command: ["x"], input: "x".repeat(300_000) }))).body.details?.[0]?.place,
+    "/input",
+  );
   assert.equal((await raw(JSON.stringify({ command: ["x"], input: "x".repeat(2_000_000) }))).status, 413);
   assert.equal((await raw(`{"command":["x"],"input":${"[".repeat(5000)}${"]".repeat(5000)}}`)).status, 400);
   const nowhere = await fetch(`${world.url}/v1/nothing`);
@@ -131,7 +183,10 @@ async function secondOrganisation(world: World) {
   const secret = drawSecret("token", systemRandom);
   const [org, user, cred] = [world.ids("org"), world.ids("user"), world.ids("cred")];
   await world.sql("insert into app.organisation (id, name) values ($1, 'other')", [org]);
-  await world.sql(`insert into app."user" (organisation_id, id, name, role) values ($1, $2, 'admin', 'admin')`, [org, user]);
+  await world.sql(`insert into app."user" (organisation_id, id, name, role) values ($1, $2, 'admin', 'admin')`, [
+    org,
+    user,
+  ]);
   await world.sql(
     `insert into app.credential (organisation_id, id, kind, name, user_id, hash, scopes) values ($1, $2, 'token', 't', $3, $4, '{fleet:read,fleet:write,fleet:admin}')`,
     [org, cred, user, hashSecret(secret)],
@@ -175,14 +230,21 @@ test("P5: with no organisation set every store function sees nothing, and a quer
     const { rows } = await world.db.tenant({ organisationId: organisation?.id ?? "", scopes: [] }, (tx) =>
       tx.query<{ organisation_id: string }>(`select distinct organisation_id from app."${name}"`, []),
     );
-    assert.ok(rows.every((row) => row.organisation_id === organisation?.id), name);
+    assert.ok(
+      rows.every((row) => row.organisation_id === organisation?.id),
+      name,
+    );
   }
 });
 
 test("P5: the service role reads no body, no log and no environment", async (t) => {
   const world = await createWorld(t);
   for (const table of ["job_body", "job_log", "idempotency", "audit"]) {
-    await assert.rejects(world.db.service((tx) => tx.query(`select * from app.${table}`, [])), { code: "42501" }, table);
+    await assert.rejects(
+      world.db.service((tx) => tx.query(`select * from app.${table}`, [])),
+      { code: "42501" },
+      table,
+    );
   }
 });
 
@@ -190,7 +252,11 @@ test("the ledger and the audit are append-only for whoever serves requests", asy
   const world = await createWorld(t);
   for (const table of ["job_event", "audit", "job_log"]) {
     for (const statement of [`update app.${table} set organisation_id = organisation_id`, `delete from app.${table}`]) {
-      await assert.rejects(world.db.tenant({ organisationId: "org_x", scopes: [] }, (tx) => tx.query(statement, [])), { code: "42501" }, statement);
+      await assert.rejects(
+        world.db.tenant({ organisationId: "org_x", scopes: [] }, (tx) => tx.query(statement, [])),
+        { code: "42501" },
+        statement,
+      );
     }
   }
 });
@@ -198,11 +264,16 @@ test("the ledger and the audit are append-only for whoever serves requests", asy
 test("a scope that its maker lacks cannot be given, and without fleet:admin the database itself refuses a token", async (t) => {
   const world = await createWorld(t);
   const half = await world.people("fleet:admin");
-  await assert.rejects(half.call("tokenCreate", { body: { name: "x", scopes: ["fleet:write"] } }), { code: "forbidden" });
+  await assert.rejects(half.call("tokenCreate", { body: { name: "x", scopes: ["fleet:write"] } }), {
+    code: "forbidden",
+  });
   const { organisationId, userId } = await world.admin.call("whoami", {});
   const insert = `insert into app.credential (organisation_id, id, kind, name, user_id, hash, scopes) values ($1, $2, 'token', 'y', $3, $4, '{fleet:read}')`;
   const params = [organisationId, world.ids("cred"), userId, hashSecret("z")];
-  await assert.rejects(world.db.tenant({ organisationId, scopes: ["fleet:write"] }, (tx) => tx.query(insert, params)), { code: "42501" });
+  await assert.rejects(
+    world.db.tenant({ organisationId, scopes: ["fleet:write"] }, (tx) => tx.query(insert, params)),
+    { code: "42501" },
+  );
   await world.db.tenant({ organisationId, scopes: ["fleet:admin"] }, (tx) => tx.query(insert, params));
 });
 
@@ -216,7 +287,11 @@ test("P12: no secret is in the database in clear, and what changed authority is 
     await world.sql(`select (select json_agg(c) from app.credential c) as c, (select json_agg(p) from app.pairing_code p) as p,
                             (select json_agg(a) from app.audit a) as a, (select json_agg(n) from app.node n) as n`),
   );
-  for (const clear of [code, key.credential, secret, world.token]) assert.ok(!dump.includes(clear) && !dump.includes(clear.slice(4)));
+  for (const clear of [code, key.credential, secret, world.token])
+    assert.ok(!dump.includes(clear) && !dump.includes(clear.slice(4)));
   const { items } = await world.admin.call("auditList", {});
-  assert.deepEqual(items.map((entry) => entry.action), ["token.create", "node.enrol", "node.pair", "token.create", "organisation.create"]);
+  assert.deepEqual(
+    items.map((entry) => entry.action),
+    ["token.create", "node.enrol", "node.pair", "token.create", "organisation.create"],
+  );
 });

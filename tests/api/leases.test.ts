@@ -25,7 +25,9 @@ test("P1: claims that race never get the same attempt, counted by claimed events
   );
   assert.equal(got.length, 120);
   assert.deepEqual(new Set(got), ids);
-  const rows = await world.sql<{ job_id: string; claims: string }>("select job_id, count(*) as claims from app.job_event where kind = 'claimed' group by job_id");
+  const rows = await world.sql<{ job_id: string; claims: string }>(
+    "select job_id, count(*) as claims from app.job_event where kind = 'claimed' group by job_id",
+  );
   assert.equal(rows.length, 120);
   assert.ok(rows.every((row) => row.claims === "1"));
 });
@@ -108,7 +110,10 @@ test("an answer that was lost is delivered again to a repeat of its number, and 
   for (let job = 0; job < 3; job++) await world.admin.call("jobSubmit", { body: { command } });
   const first = await node.claim(2, { number: 1 });
   const repeat = await node.claim(2, { number: 1 });
-  assert.deepEqual(repeat.map((job) => [job.jobId, job.epoch]), first.map((job) => [job.jobId, job.epoch]));
+  assert.deepEqual(
+    repeat.map((job) => [job.jobId, job.epoch]),
+    first.map((job) => [job.jobId, job.epoch]),
+  );
   const next = await node.claim(2, { number: 2 });
   assert.equal(next.length, 1);
   assert.ok(!first.some((job) => job.jobId === next[0]?.jobId));
@@ -118,7 +123,10 @@ test("an answer that was lost is delivered again to a repeat of its number, and 
 test("an agent that starts anew keeps what it still holds; the rest goes back at once", async (t) => {
   const world = await createWorld(t);
   const node = await world.node("a");
-  const [kept, lost] = [await world.admin.call("jobSubmit", { body: { command } }), await world.admin.call("jobSubmit", { body: { command } })];
+  const [kept, lost] = [
+    await world.admin.call("jobSubmit", { body: { command } }),
+    await world.admin.call("jobSubmit", { body: { command } }),
+  ];
   const leases = await node.claim(2);
   for (const lease of leases) await node.start(lease.jobId, lease.epoch);
   const old = node.sessionId;
@@ -147,7 +155,9 @@ test("a cancel reaches a running job with the next renewal, and a waiting one at
   assert.deepEqual((await node.renew(running.id, lease.epoch)).cancel, [{ jobId: running.id, epoch: lease.epoch }]);
   assert.equal(await node.end(running.id, lease.epoch, { exitCode: 143, stopped: "cancel" }), "done");
   assert.equal((await world.admin.call("jobShow", { params: { jobId: running.id } })).state, "cancelled");
-  await assert.rejects(world.admin.call("jobCancel", { params: { jobId: (await succeeded(world)).id } }), { code: "conflict" });
+  await assert.rejects(world.admin.call("jobCancel", { params: { jobId: (await succeeded(world)).id } }), {
+    code: "conflict",
+  });
 });
 
 async function succeeded(world: Awaited<ReturnType<typeof createWorld>>) {
@@ -208,7 +218,10 @@ test("one row that cannot be swept does not keep the others", async (t) => {
   for (const lease of await node.claim(12)) await node.start(lease.jobId, lease.epoch);
   const poison = jobs[5]?.id;
   assert.ok(poison !== undefined);
-  await world.sql("insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) select organisation_id, job_id, 4, 'poison', 'test', 0 from app.job_event where job_id = $1 and seq = 1", [poison]);
+  await world.sql(
+    "insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) select organisation_id, job_id, 4, 'poison', 'test', 0 from app.job_event where job_id = $1 and seq = 1",
+    [poison],
+  );
   await until("eleven jobs are back", async () => {
     const { items } = await world.admin.call("jobList", {});
     return items.filter((job) => job.state === "queued" || job.state === "scheduled").length === 11;

@@ -68,13 +68,17 @@ let count = 0;
 async function createFrom(t: TestContext, host: string, template: string): Promise<TestDatabase> {
   const database = `test_${process.pid}_${++count}`;
   await administer(host, (client) => client.query(`create database ${database} template ${template}`));
-  cleanupOf(t).defer(() => administer(host, (client) => client.query(`drop database if exists ${database} with (force)`)));
+  cleanupOf(t).defer(() =>
+    administer(host, (client) => client.query(`drop database if exists ${database} with (force)`)),
+  );
   return { owner: { host, user: OWNER, database }, controller: { host, user: "holdfast_controller", database } };
 }
 
 /** Test files run side by side: the first one makes the template, the others wait for its lock. */
 async function migratedTemplate(host: string): Promise<string> {
-  const digest = createHash("sha256").update(migrations.map((migration) => migration.sha256).join()).digest("hex");
+  const digest = createHash("sha256")
+    .update(migrations.map((migration) => migration.sha256).join())
+    .digest("hex");
   const template = `template_${digest.slice(0, 16)}`;
   await administer(host, async (client) => {
     await client.query("select pg_advisory_lock(1)");

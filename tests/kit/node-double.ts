@@ -20,7 +20,12 @@ export const someFacts: NodeFacts = {
   slots: 64,
 };
 
-export type NodeKey = { readonly publicKey: string; readonly credential: string; readonly signature: (code: string) => string; readonly credentialHash: string };
+export type NodeKey = {
+  readonly publicKey: string;
+  readonly credential: string;
+  readonly signature: (code: string) => string;
+  readonly credentialHash: string;
+};
 
 export function newNodeKey(): NodeKey {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
@@ -31,7 +36,8 @@ export function newNodeKey(): NodeKey {
     publicKey: raw,
     credential,
     credentialHash,
-    signature: (code) => sign(null, Buffer.from(pairMessage(code, raw, credentialHash)), privateKey).toString("base64url"),
+    signature: (code) =>
+      sign(null, Buffer.from(pairMessage(code, raw, credentialHash)), privateKey).toString("base64url"),
   };
 }
 
@@ -48,7 +54,12 @@ export class NodeDouble {
   sessionId = "";
   #number = 0;
 
-  constructor(options: { readonly baseUrl: string; readonly nodeId: string; readonly credential: string; readonly facts?: Partial<NodeFacts> }) {
+  constructor(options: {
+    readonly baseUrl: string;
+    readonly nodeId: string;
+    readonly credential: string;
+    readonly facts?: Partial<NodeFacts>;
+  }) {
     this.client = createClient(options);
     this.nodeId = options.nodeId;
     this.credential = options.credential;
@@ -56,36 +67,65 @@ export class NodeDouble {
   }
 
   async hello(holds: readonly { jobId: string; epoch: string }[] = []) {
-    const reply = await this.client.call("nodeHello", { body: { facts: this.facts, now: new Date().toISOString(), holds: [...holds] } });
+    const reply = await this.client.call("nodeHello", {
+      body: { facts: this.facts, now: new Date().toISOString(), holds: [...holds] },
+    });
     this.sessionId = reply.sessionId;
     this.#number = 0;
     return reply;
   }
 
   heartbeat() {
-    return this.client.call("nodeHeartbeat", { body: { sessionId: this.sessionId, facts: this.facts, now: new Date().toISOString() } });
+    return this.client.call("nodeHeartbeat", {
+      body: { sessionId: this.sessionId, facts: this.facts, now: new Date().toISOString() },
+    });
   }
 
   async claim(max: number, options: { readonly waitMs?: number; readonly number?: number } = {}) {
     const number = options.number ?? ++this.#number;
-    const { jobs } = await this.client.call("nodeClaim", { body: { sessionId: this.sessionId, number, max, waitMs: options.waitMs ?? 0 } });
+    const { jobs } = await this.client.call("nodeClaim", {
+      body: { sessionId: this.sessionId, number, max, waitMs: options.waitMs ?? 0 },
+    });
     return jobs;
   }
 
   async start(jobId: string, epoch: string) {
-    const { verdicts } = await this.client.call("nodeStarts", { body: { sessionId: this.sessionId, starts: [{ jobId, epoch }] } });
+    const { verdicts } = await this.client.call("nodeStarts", {
+      body: { sessionId: this.sessionId, starts: [{ jobId, epoch }] },
+    });
     return verdicts[0]?.verdict;
   }
 
   async renew(jobId: string, epoch: string) {
-    const reply = await this.client.call("nodeRenewals", { body: { sessionId: this.sessionId, leases: [{ jobId, epoch }] } });
+    const reply = await this.client.call("nodeRenewals", {
+      body: { sessionId: this.sessionId, leases: [{ jobId, epoch }] },
+    });
     return { verdict: reply.verdicts[0]?.verdict, cancel: reply.cancel, drain: reply.drain };
   }
 
-  async end(jobId: string, epoch: string, change: { exitCode?: number; notStarted?: true; stopped?: "cancel" | "release"; result?: unknown; message?: string } = {}) {
-    const outcome = change.notStarted === true ? { kind: "not-started" as const, message: "" } : { kind: "exited" as const, exitCode: change.exitCode ?? 0 };
+  async end(
+    jobId: string,
+    epoch: string,
+    change: {
+      exitCode?: number;
+      notStarted?: true;
+      stopped?: "cancel" | "release";
+      result?: unknown;
+      message?: string;
+    } = {},
+  ) {
+    const outcome =
+      change.notStarted === true
+        ? { kind: "not-started" as const, message: "" }
+        : { kind: "exited" as const, exitCode: change.exitCode ?? 0 };
     const ending = {
-      jobId, epoch, outcome, stopped: change.stopped ?? null, startedAt: null, endedAt: null, message: change.message ?? null,
+      jobId,
+      epoch,
+      outcome,
+      stopped: change.stopped ?? null,
+      startedAt: null,
+      endedAt: null,
+      message: change.message ?? null,
       ...("result" in change ? { result: change.result } : {}),
     };
     return (await this.client.call("nodeEnding", { body: { sessionId: this.sessionId, ending } })).verdict;

@@ -6,13 +6,18 @@ import assert from "node:assert/strict";
 
 const LOOK_EVERY_MS = 10;
 
-export async function until<Seen>(what: string, look: () => Promise<Seen> | Seen, options: { readonly withinMs?: number } = {}): Promise<NonNullable<Seen>> {
+export async function until<Seen>(
+  what: string,
+  look: () => Promise<Seen> | Seen,
+  options: { readonly withinMs?: number } = {},
+): Promise<NonNullable<Seen>> {
   const deadline = performance.now() + (options.withinMs ?? 20_000);
   let seen: Seen | undefined;
   for (;;) {
     seen = await look();
     if (seen) return seen as NonNullable<Seen>;
-    if (performance.now() > deadline) assert.fail(`${what}: not within ${options.withinMs ?? 20_000} ms; last seen: ${JSON.stringify(seen)}`);
+    if (performance.now() > deadline)
+      assert.fail(`${what}: not within ${options.withinMs ?? 20_000} ms; last seen: ${JSON.stringify(seen)}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
 }

@@ -19,7 +19,15 @@ import { cleanupOf } from "./cleanup.ts";
 import { createTestDatabase } from "./database.ts";
 import { newNodeKey, NodeDouble, pairWith } from "./node-double.ts";
 
-const fast: Partial<ControllerConfig> = { leaseMs: 5_000, startWithinMs: 3_000, heartbeatMs: 1_000, renewMs: 100, sweepMs: 25, pollMs: 25, retryBaseMs: 20 };
+const fast: Partial<ControllerConfig> = {
+  leaseMs: 5_000,
+  startWithinMs: 3_000,
+  heartbeatMs: 1_000,
+  renewMs: 100,
+  sweepMs: 25,
+  pollMs: 25,
+  retryBaseMs: 20,
+};
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
@@ -29,13 +37,20 @@ export async function createWorld(t: TestContext, config: Partial<ControllerConf
   const owner = new pg.Client(database.owner);
   await owner.connect();
   stack.defer(() => owner.end());
-  const sql = async <Row = Record<string, unknown>>(text: string, params: readonly unknown[] = []): Promise<readonly Row[]> =>
-    (await owner.query(text, [...params])).rows as Row[];
+  const sql = async <Row = Record<string, unknown>>(
+    text: string,
+    params: readonly unknown[] = [],
+  ): Promise<readonly Row[]> => (await owner.query(text, [...params])).rows as Row[];
   const ids = idMaker(systemClock, systemRandom);
   await owner.query("begin");
   const token = await replaceAdminToken(sql, { ids, random: systemRandom, name: "test" });
   await owner.query("commit");
-  const db = openDatabase({ connection: database.controller, log: silentLog, clock: systemClock, random: systemRandom });
+  const db = openDatabase({
+    connection: database.controller,
+    log: silentLog,
+    clock: systemClock,
+    random: systemRandom,
+  });
   stack.defer(() => db[Symbol.asyncDispose]());
 
   let port = 0;
@@ -82,7 +97,11 @@ export async function createWorld(t: TestContext, config: Partial<ControllerConf
            from app.job j left join app.job_event e on e.job_id = j.id group by j.organisation_id, j.id, j.seq, j.epoch`,
       );
       for (const row of rows) {
-        assert.deepEqual(row.seqs, Array.from({ length: row.seq }, (_, index) => index + 1), `${row.id}: the ledger has a gap`);
+        assert.deepEqual(
+          row.seqs,
+          Array.from({ length: row.seq }, (_, index) => index + 1),
+          `${row.id}: the ledger has a gap`,
+        );
         const sorted = [...row.epochs].sort((a, b) => Number(BigInt(a) - BigInt(b)));
         assert.deepEqual(row.epochs, sorted, `${row.id}: an epoch fell`);
       }

@@ -53,11 +53,23 @@ test(`an agent killed ${rounds} times starts nothing twice and loses nothing`, a
   }
   const verdicts = new Map<number, string>();
   for (const launchId of await launcher.list()) verdicts.set(numberIn(launchId), await verdictOf(launcher, launchId));
-  const ran = (await fs.readFile(ledger, "utf8")).split("\n").filter((line) => line !== "").map(Number);
+  const ran = (await fs.readFile(ledger, "utf8"))
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(Number);
   assert.equal(new Set(ran).size, ran.length, "no number twice");
-  assert.deepEqual(acknowledged.filter((number) => verdicts.get(number) !== "ended"), []);
+  assert.deepEqual(
+    acknowledged.filter((number) => verdicts.get(number) !== "ended"),
+    [],
+  );
   const ended = [...verdicts].flatMap(([number, verdict]) => (verdict === "ended" ? [number] : []));
-  assert.deepEqual(ended.toSorted((a, b) => a - b), ran.toSorted((a, b) => a - b));
-  assert.deepEqual([...new Set(verdicts.values())].filter((verdict) => verdict !== "ended" && verdict !== "not-started"), []);
+  assert.deepEqual(
+    ended.toSorted((a, b) => a - b),
+    ran.toSorted((a, b) => a - b),
+  );
+  assert.deepEqual(
+    [...new Set(verdicts.values())].filter((verdict) => verdict !== "ended" && verdict !== "not-started"),
+    [],
+  );
   await fs.rm(root, { recursive: true });
 });

@@ -48,7 +48,12 @@ test("tells a program that is not there, is not executable, and a working direct
     assert(ending.kind === "exec-failed");
     stages.push([ending.stage, ending.errno]);
   }
-  assert.deepEqual(stages, [["exec", 2], ["exec", 2], ["exec", 13], ["directory", 2]]);
+  assert.deepEqual(stages, [
+    ["exec", 2],
+    ["exec", 2],
+    ["exec", 13],
+    ["directory", 2],
+  ]);
 });
 
 test("searches the PATH of the job, not of the agent", async () => {
@@ -63,7 +68,11 @@ test("searches the PATH of the job, not of the agent", async () => {
 test("clears the environment and sets only what is named", async () => {
   process.env["AGENT_SECRET"] = "not for jobs";
   const { stdout } = await run(launcher, ["env"], { environment: { HOLDFAST_RESULT: "/r/result.json", EMPTY: "" } });
-  const names = stdout.trim().split("\n").map((line) => line.split("=")[0]).sort();
+  const names = stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.split("=")[0])
+    .sort();
   assert.deepEqual(names, ["EMPTY", "HOLDFAST_RESULT", "HOME", "LANG", "LOGNAME", "PATH", "USER"]);
   assert.match(stdout, /^LANG=C\.UTF-8$/m);
 });
@@ -72,7 +81,8 @@ test("keeps the environment out of spec.json, and params are gone before the job
   const { launch, stdout } = await run(launcher, ["sh", "-c", "ls .."], { environment: { TOKEN: "s3cret-value" } });
   assert(!stdout.includes("params"));
   for (const name of await fs.readdir(launch.directory)) {
-    if (name !== "work") assert(!(await fs.readFile(path.join(launch.directory, name), "utf8")).includes("s3cret-value"), name);
+    if (name !== "work")
+      assert(!(await fs.readFile(path.join(launch.directory, name), "utf8")).includes("s3cret-value"), name);
   }
   assert.equal((await fs.stat(launch.directory)).mode & 0o777, 0o700);
   assert.equal((await fs.stat(pathsIn(launch.directory).stdout)).mode & 0o777, 0o600);
@@ -88,7 +98,10 @@ test("gives the job descriptors 0, 1 and 2 only, an empty mask, default signals 
   const open = [...listed.stdout.matchAll(/ (\d+ -> .*)$/gm)].map((match) => match[1] ?? "");
   const { stdout, stderr } = pathsIn(listed.launch.directory);
   // ls itself opens the folder that it lists.
-  assert.deepEqual(open.filter((line) => !/\/proc\/\d+\/fd$/.test(line)), ["0 -> /dev/null", `1 -> ${stdout}`, `2 -> ${stderr}`]);
+  assert.deepEqual(
+    open.filter((line) => !/\/proc\/\d+\/fd$/.test(line)),
+    ["0 -> /dev/null", `1 -> ${stdout}`, `2 -> ${stderr}`],
+  );
   assert.equal((await run(through, ["sh", "-c", "umask"])).stdout, "0077\n");
   // Without a shell, which sets its own mask.
   const signals = await run(through, ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"]);
@@ -128,7 +141,13 @@ test("passes arguments through untouched, also empty ones, 100 000 bytes and oth
 });
 
 test("refuses what cannot be given to a process, all faults at once, and creates nothing", async () => {
-  const request = { purpose: purpose(), argv: ["a\0b"], environment: { "A=B": "1", C: "\0" }, workingDirectory: "relative", limits: { openFiles: 0 } };
+  const request = {
+    purpose: purpose(),
+    argv: ["a\0b"],
+    environment: { "A=B": "1", C: "\0" },
+    workingDirectory: "relative",
+    limits: { openFiles: 0 },
+  };
   const before = await launcher.list();
   await assert.rejects(launcher.prepare(request), (error) => {
     assert(error instanceof Failure);
@@ -159,7 +178,9 @@ test("the shim stays below 1 MB resident", async () => {
 test("tries again when the exit file cannot be written", async () => {
   const launch = await start(launcher, ["sh", "-c", "mkdir -p ../exit/in-the-way; exit 5"]);
   const file = path.join(launch.directory, "exit");
-  await eventually("the first try", async () => ((await fs.readFile(`${file}.tmp`, "utf8")).includes("exited") ? true : undefined));
+  await eventually("the first try", async () =>
+    (await fs.readFile(`${file}.tmp`, "utf8")).includes("exited") ? true : undefined,
+  );
   await fs.rm(file, { recursive: true });
   assert.equal(describeEnding(await endingOf(launcher, launch)), "exited with code 5");
 });
@@ -167,7 +188,8 @@ test("tries again when the exit file cannot be written", async () => {
 test("a job that fills the disk still gets its exit file", async (context) => {
   const disk = path.join(root, "small disk");
   await fs.mkdir(disk);
-  if (spawnSync("mount", ["-t", "tmpfs", "-o", "size=512k", "tmpfs", disk]).status !== 0) return context.skip("may not mount");
+  if (spawnSync("mount", ["-t", "tmpfs", "-o", "size=512k", "tmpfs", disk]).status !== 0)
+    return context.skip("may not mount");
   await using stack = new AsyncDisposableStack();
   stack.defer(() => void spawnSync("umount", ["-l", disk]));
   const { ending } = await run(await openLauncher(disk), ["sh", "-c", "head -c 9999999 /dev/zero; exit 6"]);

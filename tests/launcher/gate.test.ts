@@ -11,7 +11,18 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { currentAccount, Launcher, launchIdOf, pathsIn, shimPathFor } from "../../src/launcher/launcher.ts";
 import { systemClock } from "../../src/std/clock.ts";
-import { endingOf, eventually, lineFrom, makeRoot, openLauncher, prepare, purpose, run, shimPath, start } from "./kit.ts";
+import {
+  endingOf,
+  eventually,
+  lineFrom,
+  makeRoot,
+  openLauncher,
+  prepare,
+  purpose,
+  run,
+  shimPath,
+  start,
+} from "./kit.ts";
 
 const agentMain = fileURLToPath(new URL("agent-main.ts", import.meta.url));
 
@@ -24,7 +35,10 @@ before(async () => {
 after(() => fs.rm(root, { recursive: true, force: true }));
 
 /** A started agent: kill it, and what became of its launch is ours to find. */
-async function startAgent(mode: string, argv: readonly string[]): Promise<{ readonly launchId: string; readonly kill: () => Promise<void> }> {
+async function startAgent(
+  mode: string,
+  argv: readonly string[],
+): Promise<{ readonly launchId: string; readonly kill: () => Promise<void> }> {
   const agent = spawn(process.execPath, [agentMain, root, mode, ...argv], { stdio: ["ignore", "pipe", "inherit"] });
   const [launchId] = (await once(createInterface(agent.stdout), "line")) as [string];
   const kill = async (): Promise<void> => {
@@ -147,8 +161,23 @@ test("says what is wrong with a shim that is missing, not executable, for anothe
 test("an agent that is an ordinary user launches too", { skip: process.getuid?.() !== 0 }, async () => {
   const home = await makeRoot();
   await fs.chown(home, 65534, 65534);
-  const asNobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups", process.execPath, agentMain, home, "once", "id", "-u"];
-  const agent = spawn("setpriv", asNobody, { stdio: ["ignore", "pipe", "inherit"], env: { PATH: process.env["PATH"], HOLDFAST_TEST_SHIM: shimPath } });
+  const asNobody = [
+    "--reuid",
+    "65534",
+    "--regid",
+    "65534",
+    "--clear-groups",
+    process.execPath,
+    agentMain,
+    home,
+    "once",
+    "id",
+    "-u",
+  ];
+  const agent = spawn("setpriv", asNobody, {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { PATH: process.env["PATH"], HOLDFAST_TEST_SHIM: shimPath },
+  });
   const lines: string[] = [];
   for await (const line of createInterface(agent.stdout)) lines.push(line);
   const [launchId = "", ending = ""] = lines;

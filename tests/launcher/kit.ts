@@ -39,9 +39,17 @@ export function purpose(epoch = 1): Purpose {
   return { kind: "attempt", jobId: makeId("job"), epoch };
 }
 
-export type JobOptions = { readonly environment?: Environment; readonly limits?: Limits; readonly workingDirectory?: string };
+export type JobOptions = {
+  readonly environment?: Environment;
+  readonly limits?: Limits;
+  readonly workingDirectory?: string;
+};
 
-export async function prepare(launcher: Launcher, argv: readonly string[], options: JobOptions = {}): Promise<PreparedLaunch> {
+export async function prepare(
+  launcher: Launcher,
+  argv: readonly string[],
+  options: JobOptions = {},
+): Promise<PreparedLaunch> {
   const prepared = await launcher.prepare({ purpose: purpose(), argv, environment: {}, ...options });
   assert.equal(prepared.kind, "prepared");
   assert(prepared.kind === "prepared");
@@ -49,13 +57,22 @@ export async function prepare(launcher: Launcher, argv: readonly string[], optio
 }
 
 /** Started: prepared and through the gate. */
-export async function start(launcher: Launcher, argv: readonly string[], options: JobOptions = {}): Promise<PreparedLaunch> {
+export async function start(
+  launcher: Launcher,
+  argv: readonly string[],
+  options: JobOptions = {},
+): Promise<PreparedLaunch> {
   const launch = await prepare(launcher, argv, options);
   assert.equal(await launch.openGate(), true);
   return launch;
 }
 
-export type Ran = { readonly ending: Ending; readonly stdout: string; readonly stderr: string; readonly launch: PreparedLaunch };
+export type Ran = {
+  readonly ending: Ending;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly launch: PreparedLaunch;
+};
 
 export async function run(launcher: Launcher, argv: readonly string[], options: JobOptions = {}): Promise<Ran> {
   const launch = await start(launcher, argv, options);

@@ -11,7 +11,11 @@ const launcher = await openLauncher(root);
 process.stdout.write("up\n");
 for (let number = Number(first); ; number++) {
   const argv = ["sh", "-c", 'echo "$1" >> "$2"', "job", String(number), path.join(root, "ledger")];
-  const prepared = await launcher.prepare({ purpose: { kind: "attempt", jobId: `job_${number}` as JobId, epoch: 1 }, argv, environment: {} });
+  const prepared = await launcher.prepare({
+    purpose: { kind: "attempt", jobId: `job_${number}` as JobId, epoch: 1 },
+    argv,
+    environment: {},
+  });
   if (prepared.kind === "already-launched") continue;
   await prepared.launch.openGate();
   process.stdout.write(`${number}\n`);

@@ -27,7 +27,11 @@ function runs(pid: string): boolean {
 const stdoutOf = (launch: Launch): string => pathsIn(launch.directory).stdout;
 
 test("stops a job by SIGTERM within the grace and says so", async () => {
-  const launch = await start(launcher, ["sh", "-c", "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.02; done"]);
+  const launch = await start(launcher, [
+    "sh",
+    "-c",
+    "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.02; done",
+  ]);
   await lineFrom(stdoutOf(launch));
   const stopped = await launcher.stop(launch);
   assert(stopped.kind === "stopped" && stopped.exit.kind === "exited");
@@ -36,7 +40,8 @@ test("stops a job by SIGTERM within the grace and says so", async () => {
 });
 
 test("kills a job that ignores SIGTERM, with its whole family, and says that it was forced", async () => {
-  const script = "trap '' TERM; setsid sh -c 'echo $$ > escaped; exec sleep 600' & echo up; while :; do sleep 0.02; done";
+  const script =
+    "trap '' TERM; setsid sh -c 'echo $$ > escaped; exec sleep 600' & echo up; while :; do sleep 0.02; done";
   const launch = await start(launcher, ["sh", "-c", script]);
   await lineFrom(stdoutOf(launch));
   const escaped = await lineFrom(path.join(pathsIn(launch.directory).work, "escaped"));
@@ -62,7 +67,8 @@ test("a stop before the gate ends the launch unstarted; after the end it changes
 });
 
 test("ends descendants that left the group and the session once the leader ended, and counts them", async () => {
-  const script = "for i in 1 2 3; do setsid sh -c 'echo $$ > pid'$i'; exec sleep 600' & done; until [ -s pid1 ] && [ -s pid2 ] && [ -s pid3 ]; do sleep 0.01; done; cat pid1 pid2 pid3";
+  const script =
+    "for i in 1 2 3; do setsid sh -c 'echo $$ > pid'$i'; exec sleep 600' & done; until [ -s pid1 ] && [ -s pid2 ] && [ -s pid3 ]; do sleep 0.01; done; cat pid1 pid2 pid3";
   const { ending, stdout } = await run(launcher, ["sh", "-c", script]);
   assert(ending.kind === "exited" && ending.code === 0);
   assert.equal(ending.descendants, 3);
@@ -72,7 +78,8 @@ test("ends descendants that left the group and the session once the leader ended
 });
 
 test("ends a tree of 100 processes in as many sessions, parents before children", async () => {
-  const script = 'n=$1; echo $$ >> "$2/all"; [ $n -gt 0 ] && setsid sh "$0" $((n-1)) "$2" & [ $n -eq 0 ] && echo deep > "$2/deep"; exec sleep 600';
+  const script =
+    'n=$1; echo $$ >> "$2/all"; [ $n -gt 0 ] && setsid sh "$0" $((n-1)) "$2" & [ $n -eq 0 ] && echo deep > "$2/deep"; exec sleep 600';
   const file = path.join(root, "chain.sh");
   await fs.writeFile(file, script);
   const folder = await fs.mkdtemp(path.join(root, "chain-"));
@@ -122,9 +129,16 @@ test("does not signal a process of another boot, another start time, or another 
   const { launch } = await run(launcher, ["true"]);
   await fs.rm(path.join(launch.directory, "exit"));
   const stop = (changed: object) => launcher.stop({ ...launch, identity: { ...identity, ...changed } });
-  assert.deepEqual(await stop({ bootId: "00000000-0000-0000-0000-000000000000" }), { kind: "refused", reason: "other-boot" });
-  assert.deepEqual(await stop({ startTicks: String(BigInt(identity.startTicks) - 1n) }), { kind: "refused", reason: "reused" });
-  if (identity.pidfdInode !== undefined) assert.deepEqual(await stop({ pidfdInode: "1" }), { kind: "refused", reason: "reused" });
+  assert.deepEqual(await stop({ bootId: "00000000-0000-0000-0000-000000000000" }), {
+    kind: "refused",
+    reason: "other-boot",
+  });
+  assert.deepEqual(await stop({ startTicks: String(BigInt(identity.startTicks) - 1n) }), {
+    kind: "refused",
+    reason: "reused",
+  });
+  if (identity.pidfdInode !== undefined)
+    assert.deepEqual(await stop({ pidfdInode: "1" }), { kind: "refused", reason: "reused" });
   assert.deepEqual(await stop({ pid: process.pid }), { kind: "refused", reason: "not-ours-to-signal" });
   assert.deepEqual(await stop({ pid: 1 }), { kind: "refused", reason: "not-ours-to-signal" });
   assert.equal(runs(String(bystander.pid)), true);

@@ -7,7 +7,11 @@ import type { FileResult, Result } from "./tally.ts";
 const SLOWEST_SHOWN = 5;
 const OUTPUT_LINES_MAX = 60;
 
-export type Paint = { readonly red: (text: string) => string; readonly green: (text: string) => string; readonly dim: (text: string) => string };
+export type Paint = {
+  readonly red: (text: string) => string;
+  readonly green: (text: string) => string;
+  readonly dim: (text: string) => string;
+};
 
 export const plain: Paint = { red: (text) => text, green: (text) => text, dim: (text) => text };
 export const coloured: Paint = {
@@ -33,7 +37,12 @@ function resultText({ name, isPassed, durationMs, error }: Result, paint: Paint)
 export function endText(files: readonly FileResult[], paint: Paint): string {
   const results = files.flatMap((file) => file.results);
   const failed = results.filter((result) => !result.isPassed).length;
-  return [...failuresText(files, paint), ...slowestText(files), `${results.length - failed} passed, ${failed} failed`, ""].join("\n");
+  return [
+    ...failuresText(files, paint),
+    ...slowestText(files),
+    `${results.length - failed} passed, ${failed} failed`,
+    "",
+  ].join("\n");
 }
 
 function failuresText(files: readonly FileResult[], paint: Paint): readonly string[] {
@@ -52,5 +61,9 @@ function failuresText(files: readonly FileResult[], paint: Paint): readonly stri
 
 function slowestText(files: readonly FileResult[]): readonly string[] {
   const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, SLOWEST_SHOWN);
-  return ["Slowest files", ...slowest.map(({ file, durationMs }) => `  ${seconds(durationMs).padStart(8)}  ${file}`), ""];
+  return [
+    "Slowest files",
+    ...slowest.map(({ file, durationMs }) => `  ${seconds(durationMs).padStart(8)}  ${file}`),
+    "",
+  ];
 }

@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { run } from "node:test";
 import { endLeftovers } from "./leftovers.ts";
-import { type FileResult, Tally } from "./tally.ts";
+import { type FileResult, Tally, type TestEvent } from "./tally.ts";
 
 /** A file that takes longer hangs: it is ended, and has failed. */
 const FILE_TIMEOUT_MS = 300_000;
@@ -24,7 +24,7 @@ export type RunFileOptions = {
 export async function runFile(options: RunFileOptions): Promise<FileResult> {
   const { root, file, directory, namePattern } = options;
   const began = performance.now();
-  const tally = new Tally({ file, mayBeEmpty: namePattern !== undefined });
+  const tally = new Tally({ file, path: path.join(root, file), mayBeEmpty: namePattern !== undefined });
   const mark = `HOLDFAST_TEST_RUN=${directory}`;
   const tooLong = AbortSignal.timeout(FILE_TIMEOUT_MS);
   // Tests of one run may be of another account: what it makes in its directory it alone may remove, as in /tmp.
@@ -38,7 +38,7 @@ export async function runFile(options: RunFileOptions): Promise<FileResult> {
     timeout: FILE_TIMEOUT_MS,
     ...(namePattern === undefined ? {} : { testNamePatterns: [namePattern] }),
   });
-  for await (const event of events) tally.add(event);
+  for await (const event of events as AsyncIterable<TestEvent>) tally.add(event);
   if (tooLong.aborted) tally.fail("the file itself", `it took more than ${FILE_TIMEOUT_MS / 1000} s`);
   const durationMs = performance.now() - began;
   for (const { identity, command } of await endLeftovers([mark, `${directory}/`])) {

@@ -17,7 +17,9 @@ export async function startServer(): Promise<Server> {
   const env = await new Promise<Record<string, string>>((resolve, reject) => {
     child.once("message", (message) => resolve(message as Record<string, string>));
     child.once("error", reject);
-    child.once("close", (code) => reject(new Error(`PostgreSQL for the tests did not start (exit code ${code}):\n${errors.join("")}`)));
+    child.once("close", (code) =>
+      reject(new Error(`PostgreSQL for the tests did not start (exit code ${code}):\n${errors.join("")}`)),
+    );
   });
   return { env, [Symbol.asyncDispose]: () => stop(child) };
 }

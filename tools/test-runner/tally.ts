@@ -2,7 +2,7 @@
 // Turns the events of one test file into results of its leaf tests. Rule: whatever is not a test that ran and passed is a
 // failure: a skipped one, a hook, a file that crashed, ended early or holds no test.
 
-import type { TestEvent } from "node:test";
+import type { EventData } from "node:test";
 import { inspect } from "node:util";
 
 export type Result = {
@@ -22,12 +22,22 @@ export type FileResult = {
   readonly output: string;
 };
 
-type Ended = Extract<TestEvent, { type: "test:pass" | "test:fail" }>["data"];
+type Ended = EventData.TestPass | EventData.TestFail;
+
+/** What node:test tells about one file; the rest of its events say nothing that counts here. */
+export type TestEvent =
+  | { readonly type: "test:start"; readonly data: EventData.TestStart }
+  | { readonly type: "test:pass"; readonly data: EventData.TestPass }
+  | { readonly type: "test:fail"; readonly data: EventData.TestFail }
+  | { readonly type: "test:stdout"; readonly data: EventData.TestStdout }
+  | { readonly type: "test:stderr"; readonly data: EventData.TestStderr }
+  | { readonly type: "test:summary"; readonly data: EventData.TestSummary };
 
 const OUTPUT_CHARACTERS_MAX = 20_000;
 
 export class Tally {
   readonly #file: string;
+  readonly #path: string;
   readonly #mayBeEmpty: boolean;
   readonly #results: Result[] = [];
   readonly #names: string[] = [];
@@ -36,8 +46,9 @@ export class Tally {
   #output = "";
   #isComplete = false;
 
-  constructor(options: { readonly file: string; readonly mayBeEmpty: boolean }) {
+  constructor(options: { readonly file: string; readonly path: string; readonly mayBeEmpty: boolean }) {
     this.#file = options.file;
+    this.#path = options.path;
     this.#mayBeEmpty = options.mayBeEmpty;
   }
 
@@ -56,8 +67,6 @@ export class Tally {
         break;
       case "test:summary":
         if (event.data.file !== undefined) this.#isComplete = true;
-        break;
-      default:
     }
   }
 
@@ -75,13 +84,19 @@ export class Tally {
     const { nesting, details } = data;
     const isLeaf = this.#hasEnded[nesting + 1] !== true && details.type !== "suite";
     this.#hasEnded[nesting + 1] = false;
-    if (nesting === 0 && data.file === undefined) return this.#endFile(data, isPass);
+    if (nesting === 0 && data.name === this.#path) return this.#endFile(data, isPass);
     this.#hasEnded[nesting] = true;
     const name = [...this.#names.slice(0, nesting), data.name].join(" > ");
     const durationMs = details.duration_ms;
     if (isPass) {
       const isLeftOut = data.skip !== undefined || data.todo !== undefined;
-      if (isLeftOut) this.#results.push({ name, isPassed: false, durationMs, error: "it was skipped; a skipped test counts as failed" });
+      if (isLeftOut)
+        this.#results.push({
+          name,
+          isPassed: false,
+          durationMs,
+          error: "it was skipped; a skipped test counts as failed",
+        });
       else if (isLeaf) this.#results.push({ name, isPassed: true, durationMs });
       return;
     }
@@ -97,12 +112,17 @@ export class Tally {
     if (isPass) return;
     const error = "error" in data.details ? data.details.error : undefined;
     const { exitCode, signal } = (error ?? {}) as { exitCode?: unknown; signal?: unknown };
-    this.fail("the file itself", `it ended with exit code ${String(exitCode)}, signal ${String(signal)}: ${textOf(error)}`);
+    this.fail(
+      "the file itself",
+      `it ended with exit code ${String(exitCode)}, signal ${String(signal)}: ${textOf(error)}`,
+    );
   }
 }
 
 function isSubtestFailure(error: unknown): boolean {
-  return typeof error === "object" && error !== null && "failureType" in error && error.failureType === "subtestsFailed";
+  return (
+    typeof error === "object" && error !== null && "failureType" in error && error.failureType === "subtestsFailed"
+  );
 }
 
 function textOf(error: unknown): string {

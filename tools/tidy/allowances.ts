@@ -18,9 +18,18 @@ export function withoutAllowed(tree: Tree, problems: readonly Problem[]): readon
       const [, rule = "", reason] = match;
       const line = lineOf(file.text, match.index);
       const fault = (what: string): void => {
-        faults.push({ rule: "allow", path: file.path, line, what, fix: "write `// tidy-allow RULE: why`, or take it away (tools/tidy/allowances.ts)" });
+        faults.push({
+          rule: "allow",
+          path: file.path,
+          line,
+          what,
+          fix: "write `// tidy-allow RULE: why`, or take it away (tools/tidy/allowances.ts)",
+        });
       };
-      const covered = problems.filter((problem) => problem.path === file.path && problem.rule === rule && (problem.line === line || problem.line === line + 1));
+      const covered = problems.filter(
+        (problem) =>
+          problem.path === file.path && problem.rule === rule && (problem.line === line || problem.line === line + 1),
+      );
       if (!ALLOWABLE.has(rule)) fault(`"${rule}" cannot be allowed; what can: ${[...ALLOWABLE].join(", ")}`);
       else if (reason === undefined) fault("an allowance without a reason");
       else if (covered.length === 0) fault(`allows "${rule}", which nothing here needs`);

@@ -15,8 +15,15 @@ export function checkFailureCodes(tree: Tree): readonly Problem[] {
   if (table === undefined) return [];
   const rows = rowsOf(table);
   const product = tree.files.filter((file) => folderOf(file.path) !== undefined && !isTest(file) && file !== table);
-  const used = new Set(product.flatMap((file) => [...file.withoutComments.matchAll(/["'`]([a-z][a-z0-9_]*)["'`]/g)].map((match) => match[1])));
-  return [...product.flatMap((file) => unknownCodes(file, rows)), ...[...rows].flatMap(([code, row]) => checkUse(code, row, used))];
+  const used = new Set(
+    product.flatMap((file) =>
+      [...file.withoutComments.matchAll(/["'`]([a-z][a-z0-9_]*)["'`]/g)].map((match) => match[1]),
+    ),
+  );
+  return [
+    ...product.flatMap((file) => unknownCodes(file, rows)),
+    ...[...rows].flatMap(([code, row]) => checkUse(code, row, used)),
+  ];
 }
 
 /** Comments count here: `// reserved` is one. The keys of the one exported object are the lines that are indented by two. */
@@ -46,7 +53,11 @@ function unknownCodes(file: SourceFile, rows: ReadonlyMap<string, Row>): readonl
 
 function checkUse(code: string, { line, isReserved }: Row, used: ReadonlySet<string | undefined>): readonly Problem[] {
   if (used.has(code) !== isReserved) return [];
-  const what = isReserved ? `the code "${code}" is used, but marked as reserved` : `nothing in src uses the code "${code}"`;
-  const fix = isReserved ? `take the mark away (${TABLE})` : `delete the row, or mark it \`// reserved: why\` (${TABLE})`;
+  const what = isReserved
+    ? `the code "${code}" is used, but marked as reserved`
+    : `nothing in src uses the code "${code}"`;
+  const fix = isReserved
+    ? `take the mark away (${TABLE})`
+    : `delete the row, or mark it \`// reserved: why\` (${TABLE})`;
   return [{ rule: "code", path: TABLE, line, what, fix }];
 }

@@ -14,7 +14,12 @@ const REEXPORT = /\bexport\s+(?:type\s+)?(?:\*(?:\s+as\s+\w+)?|\{[^}]*\})\s+from
 
 export function checkFiles(tree: Tree): readonly Problem[] {
   return [
-    ...tree.files.flatMap((file) => [...checkHeader(file), ...checkLength(file), ...checkName(file), ...checkContent(file)]),
+    ...tree.files.flatMap((file) => [
+      ...checkHeader(file),
+      ...checkLength(file),
+      ...checkName(file),
+      ...checkContent(file),
+    ]),
     ...tree.directories.flatMap((directory) => checkWords(directory)),
   ];
 }
@@ -35,14 +40,22 @@ function checkLength(file: SourceFile): readonly Problem[] {
   const lines = file.text.split("\n").length - 1;
   if (lines <= LINES_MAX || file.path === "migrations/schema.sql") return [];
   const fix = `split it by noun (${SELF})`;
-  return [{ rule: "length", path: file.path, line: LINES_MAX + 1, what: `${lines} lines, more than ${LINES_MAX}`, fix }];
+  return [
+    { rule: "length", path: file.path, line: LINES_MAX + 1, what: `${lines} lines, more than ${LINES_MAX}`, fix },
+  ];
 }
 
 function checkName(file: SourceFile): readonly Problem[] {
   const name = file.path.slice(file.path.lastIndexOf("/") + 1);
   const problems = [...checkWords(file.path)];
   if (isCode(file) && !KEBAB.test(name)) {
-    problems.push({ rule: "name", path: file.path, line: 1, what: `"${name}" is not kebab-case`, fix: `rename it (${SELF})` });
+    problems.push({
+      rule: "name",
+      path: file.path,
+      line: 1,
+      what: `"${name}" is not kebab-case`,
+      fix: `rename it (${SELF})`,
+    });
   }
   return problems;
 }
@@ -52,7 +65,9 @@ function checkWords(path: string): readonly Problem[] {
   const words = path.slice(path.lastIndexOf("/") + 1).split(/[-._]/);
   const word = words.find((part) => EMPTY_WORDS.has(part));
   if (word === undefined) return [];
-  return [{ rule: "name", path, line: 1, what: `"${word}" says nothing`, fix: `name it by the noun it is about (${SELF})` }];
+  return [
+    { rule: "name", path, line: 1, what: `"${word}" says nothing`, fix: `name it by the noun it is about (${SELF})` },
+  ];
 }
 
 function checkContent(file: SourceFile): readonly Problem[] {
@@ -65,7 +80,13 @@ function checkContent(file: SourceFile): readonly Problem[] {
   }
   for (const match of file.bare.matchAll(/\bclass\s+(\w+(?:Utils?|Helpers?|Manager|Service))\b/g)) {
     const line = file.bare.slice(0, match.index).split("\n").length;
-    problems.push({ rule: "name", path: file.path, line, what: `class ${match[1]}`, fix: `name it by the noun it owns (${SELF})` });
+    problems.push({
+      rule: "name",
+      path: file.path,
+      line,
+      what: `class ${match[1]}`,
+      fix: `name it by the noun it owns (${SELF})`,
+    });
   }
   return problems;
 }

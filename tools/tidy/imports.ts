@@ -23,14 +23,16 @@ export function checkImports(tree: Tree): readonly Problem[] {
 }
 
 function importsOf(file: SourceFile): readonly Import[] {
-  return [...file.withoutComments.matchAll(IMPORT)]
-    // What only looks like an import because it stands in a string is blanked in the bare view.
-    .filter((match) => file.bare[match.index] === file.withoutComments[match.index])
-    .map((match) => ({
-      from: file.path,
-      to: path.posix.join(path.posix.dirname(file.path), match[2] ?? ""),
-      line: lineOf(file.text, match.index),
-    }));
+  return (
+    [...file.withoutComments.matchAll(IMPORT)]
+      // What only looks like an import because it stands in a string is blanked in the bare view.
+      .filter((match) => file.bare[match.index] === file.withoutComments[match.index])
+      .map((match) => ({
+        from: file.path,
+        to: path.posix.join(path.posix.dirname(file.path), match[2] ?? ""),
+        line: lineOf(file.text, match.index),
+      }))
+  );
 }
 
 function readDeps(tree: Tree): { allowed: Allowed; problems: readonly Problem[] } {
@@ -47,7 +49,8 @@ function readDeps(tree: Tree): { allowed: Allowed; problems: readonly Problem[] 
       continue;
     }
     const [head, but, ...names] = rule.split(/\s+/);
-    if (head === "everything") allowed.set(folder, (other) => other !== "bin" && !(but === "but" && names.includes(other)));
+    if (head === "everything")
+      allowed.set(folder, (other) => other !== "bin" && !(but === "but" && names.includes(other)));
     else allowed.set(folder, (other) => rule.split(/\s+/).includes(other));
   }
   return { allowed, problems };
@@ -57,7 +60,13 @@ function undeclared(tree: Tree, allowed: Allowed): readonly Problem[] {
   const folders = new Set(tree.files.flatMap((file) => folderOf(file.path) ?? []));
   return [...folders]
     .filter((folder) => !allowed.has(folder))
-    .map((folder) => ({ rule: "deps", path: `src/${folder}`, line: 1, what: "has no line in src/DEPS", fix: `add one (${DEPS})` }));
+    .map((folder) => ({
+      rule: "deps",
+      path: `src/${folder}`,
+      line: 1,
+      what: "has no line in src/DEPS",
+      fix: `add one (${DEPS})`,
+    }));
 }
 
 function checkEdge({ from, to, line }: Import, allowed: Allowed): readonly Problem[] {
@@ -69,12 +78,22 @@ function checkEdge({ from, to, line }: Import, allowed: Allowed): readonly Probl
   if (imported === undefined) {
     // package.json and the like are data; what is code outside src is bench, tests, tools or web.
     if (testMayUseKit || !/\.(?:ts|tsx|js|mjs)$/.test(to)) return [];
-    return problem(`src imports ${to}`, `move what is shared into src; nothing imports tests or tools (tools/tidy/imports.ts)`);
+    return problem(
+      `src imports ${to}`,
+      `move what is shared into src; nothing imports tests or tools (tools/tidy/imports.ts)`,
+    );
   }
   if (imported === importer) return [];
-  if (imported === "bin") return problem(`${importer} imports bin (${to})`, "pass it as an argument; nothing imports bin (tools/tidy/imports.ts)");
+  if (imported === "bin")
+    return problem(
+      `${importer} imports bin (${to})`,
+      "pass it as an argument; nothing imports bin (tools/tidy/imports.ts)",
+    );
   if (allowed.get(importer)?.(imported) !== false) return [];
-  return problem(`${importer} imports ${imported} (${to})`, `move the code, pass it as an argument, or change the design (${DEPS})`);
+  return problem(
+    `${importer} imports ${imported} (${to})`,
+    `move the code, pass it as an argument, or change the design (${DEPS})`,
+  );
 }
 
 /** Each cycle once, as the path that closes it, reported at the import that does. */
@@ -89,7 +108,13 @@ function cycles(imports: readonly Import[]): readonly Problem[] {
       const at = trail.indexOf(edge.to);
       if (at >= 0) {
         const what = `import cycle: ${[...trail.slice(at), edge.to].join(" → ")}`;
-        problems.push({ rule: "cycle", path: file, line: edge.line, what, fix: "move what both need into a third file (tools/tidy/imports.ts)" });
+        problems.push({
+          rule: "cycle",
+          path: file,
+          line: edge.line,
+          what,
+          fix: "move what both need into a third file (tools/tidy/imports.ts)",
+        });
       } else if (!done.has(edge.to)) visit(edge.to);
     }
     trail.pop();

@@ -18,7 +18,10 @@ const REGEX = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/y;
 export function viewsOf(text: string): Views {
   const spans = spansOf(text);
   return {
-    withoutComments: blank(text, spans.filter((span) => span.kind === "comment")),
+    withoutComments: blank(
+      text,
+      spans.filter((span) => span.kind === "comment"),
+    ),
     bare: blank(text, spans),
   };
 }
@@ -57,7 +60,11 @@ function spansOf(text: string): readonly Span[] {
     } else if (character === "}" && depth === 0) {
       templates.pop();
       literal(at + 1, templateEnd(text, at + 1, templates));
-    } else if (character === "/" && BEFORE_REGEX.test(text.slice(Math.max(0, at - 40), at)) && regexEnd(text, at) > at) {
+    } else if (
+      character === "/" &&
+      BEFORE_REGEX.test(text.slice(Math.max(0, at - 40), at)) &&
+      regexEnd(text, at) > at
+    ) {
       literal(at + 1, regexEnd(text, at) - 1);
     } else {
       if (depth !== undefined && character === "{") templates[templates.length - 1] = depth + 1;

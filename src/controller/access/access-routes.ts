@@ -27,10 +27,17 @@ export function accessRoutes(context: Context): Handlers<Names> {
     tokenRevoke: ({ caller, params }) =>
       db.tenant(caller, async (tx) => {
         const revoked = await revokeToken(tx, params.credentialId);
-        if (revoked.kind === "unknown") throw new Failure("not_found", `there is no token ${params.credentialId}; see: holdfast token list`);
+        if (revoked.kind === "unknown")
+          throw new Failure("not_found", `there is no token ${params.credentialId}; see: holdfast token list`);
         if (revoked.kind === "already") throw new Failure("conflict", "the token was revoked before");
         const { organisationId } = caller;
-        await insertAudit(tx, { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "token.revoke", subject: params.credentialId });
+        await insertAudit(tx, {
+          organisationId,
+          id: context.ids("aud"),
+          actor: actorOf(caller),
+          action: "token.revoke",
+          subject: params.credentialId,
+        });
         return revoked.token;
       }),
     auditList: ({ caller, query }) => db.tenant(caller, (tx) => listAudit(tx, query)),
@@ -39,24 +46,37 @@ export function accessRoutes(context: Context): Handlers<Names> {
 
 async function createToken(context: Context, { caller, body }: Call<"tokenCreate">) {
   const lacking = body.scopes.filter((scope) => !caller.scopes.includes(scope));
-  if (lacking.length > 0) throw new Failure("forbidden", `your credential lacks ${lacking.join(", ")}: it cannot give what it does not have`);
+  if (lacking.length > 0)
+    throw new Failure("forbidden", `your credential lacks ${lacking.join(", ")}: it cannot give what it does not have`);
   const secret = drawSecret("token", context.random);
   const { organisationId, userId } = caller;
   const id = context.ids("cred");
   const token = await context.db
     .tenant(caller, async (tx) => {
       const made = await insertToken(tx, {
-        organisationId, id, userId, name: body.name, scopes: body.scopes, hash: hashSecret(secret), expiresInDays: body.expiresInDays,
+        organisationId,
+        id,
+        userId,
+        name: body.name,
+        scopes: body.scopes,
+        hash: hashSecret(secret),
+        expiresInDays: body.expiresInDays,
       });
       await insertAudit(tx, {
-        organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "token.create", subject: id,
+        organisationId,
+        id: context.ids("aud"),
+        actor: actorOf(caller),
+        action: "token.create",
+        subject: id,
         data: { name: body.name, scopes: body.scopes },
       });
       return made;
     })
     .catch((error: unknown) => {
       if (isUniqueViolation(error, "credential_token_name")) {
-        throw new Failure("conflict", `a token named ${body.name} exists: revoke it or choose another name`, { cause: error });
+        throw new Failure("conflict", `a token named ${body.name} exists: revoke it or choose another name`, {
+          cause: error,
+        });
       }
       throw error;
     });

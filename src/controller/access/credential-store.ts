@@ -37,7 +37,10 @@ export async function findCaller(tx: Tx, hash: Buffer): Promise<{ caller: Caller
     scopes: row.scopes,
   };
   if (row.node_id !== null) {
-    return { caller: { kind: "node", ...shared, nodeId: row.node_id, nodeName: row.node_name ?? "" }, isStale: row.is_stale };
+    return {
+      caller: { kind: "node", ...shared, nodeId: row.node_id, nodeName: row.node_name ?? "" },
+      isStale: row.is_stale,
+    };
   }
   if (row.user_id === null) return undefined;
   return { caller: { kind: "people", ...shared, userId: row.user_id }, isStale: row.is_stale };
@@ -45,7 +48,10 @@ export async function findCaller(tx: Tx, hash: Buffer): Promise<{ caller: Caller
 
 /** At most once a minute for each credential: a row that changes with every request would bloat. Service role. */
 export async function touchCredential(tx: Tx, organisationId: OrganisationId, id: CredentialId): Promise<void> {
-  await tx.query("update app.credential set last_used_at = now() where organisation_id = $1 and id = $2", [organisationId, id]);
+  await tx.query("update app.credential set last_used_at = now() where organisation_id = $1 and id = $2", [
+    organisationId,
+    id,
+  ]);
 }
 
 type TokenRow = {
@@ -100,7 +106,10 @@ export async function listTokens(tx: Tx): Promise<readonly Token[]> {
   return rows.map(fromRow);
 }
 
-export type Revoked = { readonly kind: "revoked"; readonly token: Token } | { readonly kind: "already" } | { readonly kind: "unknown" };
+export type Revoked =
+  | { readonly kind: "revoked"; readonly token: Token }
+  | { readonly kind: "already" }
+  | { readonly kind: "unknown" };
 
 export async function revokeToken(tx: Tx, id: string): Promise<Revoked> {
   const row = await tx.maybeOne<TokenRow>(

@@ -17,9 +17,10 @@ export type NewAudit = {
 };
 
 export async function insertAudit(tx: Tx, entry: NewAudit): Promise<void> {
-  await tx.query("insert into app.audit (organisation_id, id, actor, action, subject, data) values ($1, $2, $3, $4, $5, $6)", [
-    entry.organisationId, entry.id, entry.actor, entry.action, entry.subject, JSON.stringify(entry.data ?? {}),
-  ]);
+  await tx.query(
+    "insert into app.audit (organisation_id, id, actor, action, subject, data) values ($1, $2, $3, $4, $5, $6)",
+    [entry.organisationId, entry.id, entry.actor, entry.action, entry.subject, JSON.stringify(entry.data ?? {})],
+  );
 }
 
 type AuditRow = {

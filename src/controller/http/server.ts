@@ -47,7 +47,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   });
   server.setErrorHandler((error, request, reply) => void sendError(context, request, reply, error));
   server.setNotFoundHandler((request, reply) =>
-    sendError(context, request, reply, new Failure("not_found", `there is no ${request.method} ${pathOf(request)} here`)),
+    sendError(
+      context,
+      request,
+      reply,
+      new Failure("not_found", `there is no ${request.method} ${pathOf(request)} here`),
+    ),
   );
   const pairingLimit = new RateLimit(context.clock, { perMinute: 30 });
   for (const name of Object.keys(routes) as RouteName[]) {
@@ -57,7 +62,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   return server;
 }
 
-type Added = { readonly name: RouteName; readonly route: Route; readonly handler: LooseHandler; readonly pairingLimit: RateLimit };
+type Added = {
+  readonly name: RouteName;
+  readonly route: Route;
+  readonly handler: LooseHandler;
+  readonly pairingLimit: RateLimit;
+};
 
 function addRoute(server: FastifyInstance, added: Added, options: ServerOptions): void {
   const { route, handler } = added;
@@ -89,11 +99,18 @@ function admit(context: Context, added: Added, request: FastifyRequest): Promise
 
 type Parts = Readonly<Record<"params" | "query" | "body", unknown>>;
 
-function checkParts(validators: readonly (readonly [keyof Parts, Validator | undefined])[], parts: Parts, request: FastifyRequest): void {
+function checkParts(
+  validators: readonly (readonly [keyof Parts, Validator | undefined])[],
+  parts: Parts,
+  request: FastifyRequest,
+): void {
   const faults: Fault[] = validators.flatMap(([part, check]) => check?.(parts[part]) ?? []);
-  const hasBody = request.method === "POST" && validators.some(([part, check]) => part === "body" && check === undefined);
+  const hasBody =
+    request.method === "POST" && validators.some(([part, check]) => part === "body" && check === undefined);
   if (hasBody && typeof parts.body === "object" && parts.body !== null && Object.keys(parts.body).length > 0) {
-    faults.push(...Object.keys(parts.body).map((key) => ({ place: `/${key}`, problem: "is not a field that is known here" })));
+    faults.push(
+      ...Object.keys(parts.body).map((key) => ({ place: `/${key}`, problem: "is not a field that is known here" })),
+    );
   }
   if (faults.length > 0) {
     const first = faults[0];
@@ -102,13 +119,25 @@ function checkParts(validators: readonly (readonly [keyof Parts, Validator | und
   }
 }
 
-function headersOf(route: Route, request: FastifyRequest): { idempotencyKey: string | undefined; pairingCode: string | undefined } {
+function headersOf(
+  route: Route,
+  request: FastifyRequest,
+): { idempotencyKey: string | undefined; pairingCode: string | undefined } {
   const key = request.headers[IDEMPOTENCY_HEADER];
   const code = request.headers[PAIRING_CODE_HEADER];
   if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key))) {
-    throw new Failure("invalid_request", "the Idempotency-Key header must be 1 to 255 printable ASCII characters without spaces", {
-      details: [{ place: `header ${IDEMPOTENCY_HEADER}`, problem: "must be 1 to 255 printable ASCII characters without spaces" }],
-    });
+    throw new Failure(
+      "invalid_request",
+      "the Idempotency-Key header must be 1 to 255 printable ASCII characters without spaces",
+      {
+        details: [
+          {
+            place: `header ${IDEMPOTENCY_HEADER}`,
+            problem: "must be 1 to 255 printable ASCII characters without spaces",
+          },
+        ],
+      },
+    );
   }
   return {
     idempotencyKey: route.idempotent === true && typeof key === "string" ? key : undefined,
@@ -127,12 +156,24 @@ function sendError(context: Context, request: FastifyRequest, reply: FastifyRepl
   const failure = toFailure(error);
   const row = errorRow(failure.code);
   const status = row.status === 0 ? 500 : row.status;
-  if (status >= 500) context.log.error({ requestId: request.id, method: request.method, path: pathOf(request), error: messageOf(error), stack: stackOf(error) }, "request failed");
+  if (status >= 500)
+    context.log.error(
+      {
+        requestId: request.id,
+        method: request.method,
+        path: pathOf(request),
+        error: messageOf(error),
+        stack: stackOf(error),
+      },
+      "request failed",
+    );
   const message = status === 500 ? "something went wrong inside the controller" : failure.message;
   const details = status < 500 && failure.details.length > 0 ? { details: failure.details } : {};
   if (row.retry === "later" && status < 500) reply.header("retry-after", "10");
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="holdfast"');
-  return reply.code(status).send({ code: status === 500 ? "internal" : failure.code, message, requestId: request.id, ...details });
+  return reply
+    .code(status)
+    .send({ code: status === 500 ? "internal" : failure.code, message, requestId: request.id, ...details });
 }
 
 function stackOf(error: unknown): string | undefined {
@@ -143,11 +184,15 @@ function stackOf(error: unknown): string | undefined {
 function toFailure(error: unknown): Failure {
   if (error instanceof Failure && isErrorCode(error.code)) return error;
   const code = codeOf(error);
-  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Failure("payload_too_large", `the body is larger than ${BODY_BYTES_MAX} bytes`);
-  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return new Failure("unsupported_media_type", "the body must be application/json");
-  if (code === "FST_ERR_BAD_URL" || code === "FST_ERR_MAX_PARAM_LENGTH") return new Failure("not_found", "there is no such address here");
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE")
+    return new Failure("payload_too_large", `the body is larger than ${BODY_BYTES_MAX} bytes`);
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
+    return new Failure("unsupported_media_type", "the body must be application/json");
+  if (code === "FST_ERR_BAD_URL" || code === "FST_ERR_MAX_PARAM_LENGTH")
+    return new Failure("not_found", "there is no such address here");
   const status = typeof error === "object" && error !== null && "statusCode" in error ? error.statusCode : undefined;
-  if (typeof status === "number" && status >= 400 && status < 500) return new Failure("invalid_request", messageOf(error), { cause: error });
+  if (typeof status === "number" && status >= 400 && status < 500)
+    return new Failure("invalid_request", messageOf(error), { cause: error });
   return new Failure("internal", messageOf(error), { cause: error });
 }
 

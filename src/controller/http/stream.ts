@@ -7,12 +7,20 @@ import type { FastifyReply } from "fastify";
 
 const KEEP_ALIVE_MS = 10_000;
 
-export async function sendStream(reply: FastifyReply, values: AsyncGenerator<unknown>, signal: AbortSignal): Promise<FastifyReply> {
+export async function sendStream(
+  reply: FastifyReply,
+  values: AsyncGenerator<unknown>,
+  signal: AbortSignal,
+): Promise<FastifyReply> {
   // The first value is awaited before the header: a failure until then is still a proper error answer.
   let next = await values.next();
   reply.hijack();
   const response = reply.raw;
-  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store", "x-accel-buffering": "no" });
+  response.writeHead(200, {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+  });
   const keepAlive = setInterval(() => response.write(": alive\n\n"), KEEP_ALIVE_MS);
   try {
     while (next.done !== true && !signal.aborted) {

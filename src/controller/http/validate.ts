@@ -8,7 +8,14 @@ import { pointerPart, unstorable } from "../../std/json.ts";
 
 const FAULTS_MAX = 50;
 
-const options = { allErrors: true, removeAdditional: false, useDefaults: false, strict: false, logger: false, ownProperties: true } as const;
+const options = {
+  allErrors: true,
+  removeAdditional: false,
+  useDefaults: false,
+  strict: false,
+  logger: false,
+  ownProperties: true,
+} as const;
 const exactAjv = new Ajv({ ...options, coerceTypes: false });
 /** A query is text: "50" may be a number there. */
 const queryAjv = new Ajv({ ...options, coerceTypes: true });
@@ -30,10 +37,15 @@ export function compile(part: Part, schema: object): Validator {
 function faultOf(part: Part, error: ErrorObject): Fault {
   const base = part === "body" ? error.instancePath : `${part}${error.instancePath}`;
   if (error.keyword === "additionalProperties") {
-    return { place: `${base}/${pointerPart(String(error.params["additionalProperty"]))}`, problem: "is not a field that is known here" };
+    return {
+      place: `${base}/${pointerPart(String(error.params["additionalProperty"]))}`,
+      problem: "is not a field that is known here",
+    };
   }
-  if (error.keyword === "required") return { place: `${base}/${String(error.params["missingProperty"])}`, problem: "is missing" };
-  if (error.keyword === "enum") return { place: base || "/", problem: `must be one of ${(error.params["allowedValues"] as unknown[]).join(", ")}` };
+  if (error.keyword === "required")
+    return { place: `${base}/${String(error.params["missingProperty"])}`, problem: "is missing" };
+  if (error.keyword === "enum")
+    return { place: base || "/", problem: `must be one of ${(error.params["allowedValues"] as unknown[]).join(", ")}` };
   return { place: base || "/", problem: error.message ?? "is not valid" };
 }
 

@@ -61,7 +61,10 @@ export async function fittingLanes(tx: Tx, node: Candidate): Promise<readonly La
       where exists (select 1 from app.job j where j.lane_id = l.id and j.state = 'queued') order by l.id limit 1000`,
     [],
   );
-  return rows.filter((row) => fit(row.requirement, node).kind === "fits").map((row) => row.id).slice(0, LANES_MAX);
+  return rows
+    .filter((row) => fit(row.requirement, node).kind === "fits")
+    .map((row) => row.id)
+    .slice(0, LANES_MAX);
 }
 
 const CLAIM = `
@@ -88,7 +91,12 @@ select id from claimed`;
 export async function claimJobs(tx: Tx, claim: Claim, lanes: readonly LaneId[]): Promise<readonly JobId[]> {
   if (lanes.length === 0) return [];
   const { rows } = await tx.query<{ id: JobId }>(CLAIM, [
-    lanes, claim.max, claim.nodeId, claim.sessionId, claim.number, claim.startWithinMs,
+    lanes,
+    claim.max,
+    claim.nodeId,
+    claim.sessionId,
+    claim.number,
+    claim.startWithinMs,
   ]);
   return rows.map((row) => row.id);
 }

@@ -18,10 +18,18 @@ export async function endAttempt(tx: Tx, context: Context, holder: Holder, repor
     return verdict ?? { ...lease, verdict: "unknown" };
   }
   const { settled, attempt, unstarted } = decide(held, report);
-  const job = { organisationId: holder.organisationId, jobId: report.jobId as JobId, epoch: report.epoch, attempt, unstarted };
+  const job = {
+    organisationId: holder.organisationId,
+    jobId: report.jobId as JobId,
+    epoch: report.epoch,
+    attempt,
+    unstarted,
+  };
   const outcome = safeOutcome(report.outcome);
   const move = moveOf(context, job, settled, {
-    ...(settled.state === "queued" && !settled.used ? { eventKind: settled.reason === "released" ? "released" : "returned" } : {}),
+    ...(settled.state === "queued" && !settled.used
+      ? { eventKind: settled.reason === "released" ? "released" : "returned" }
+      : {}),
     exitCode: outcome.kind === "exited" ? outcome.exitCode : null,
     isFenced: false,
     outcome: { ...outcome, stopped: report.stopped, startedAt: report.startedAt, endedAt: report.endedAt },
@@ -52,7 +60,10 @@ function decide(held: HeldJob, report: EndingReport): Decided {
   if (settled.reason === "released") return { settled, attempt, unstarted: 0 };
   if (held.unstarted + 1 < UNSTARTED_RETURNS_MAX) return { settled, attempt, unstarted: held.unstarted + 1 };
   const counted = attempt + 1;
-  const spent: Settled = counted < held.retry.maxAttempts ? { state: "queued", used: true, reason: "lost" } : { state: "dead", reason: "lost" };
+  const spent: Settled =
+    counted < held.retry.maxAttempts
+      ? { state: "queued", used: true, reason: "lost" }
+      : { state: "dead", reason: "lost" };
   return { settled: spent, attempt: counted, unstarted: 0 };
 }
 
@@ -62,7 +73,11 @@ function safeOutcome(outcome: Outcome): Outcome {
 }
 
 function messageFor(report: EndingReport, outcome: Outcome): string | null {
-  const texts = [report.message, "message" in outcome ? outcome.message : null, outcome.kind === "signalled" ? `ended by ${outcome.signal}` : null];
+  const texts = [
+    report.message,
+    "message" in outcome ? outcome.message : null,
+    outcome.kind === "signalled" ? `ended by ${outcome.signal}` : null,
+  ];
   const said = texts.filter((text) => text !== null && text !== "");
   return said.length === 0 ? null : storableText(said.join("; "));
 }

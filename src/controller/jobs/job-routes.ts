@@ -18,7 +18,8 @@ export function jobRoutes(context: Context): Handlers<Names> {
   return {
     jobSubmit: (call) => submit(context, call),
     jobList: ({ caller, query }) => db.tenant(caller, (tx) => listJobs(tx, query)),
-    jobShow: async ({ caller, params }) => (await db.tenant(caller, (tx) => findJobDetail(tx, params.jobId))) ?? notFound(params.jobId),
+    jobShow: async ({ caller, params }) =>
+      (await db.tenant(caller, (tx) => findJobDetail(tx, params.jobId))) ?? notFound(params.jobId),
     jobCancel: (call) => cancel(context, call),
     jobEvents: ({ caller, params, query }) =>
       db.tenant(caller, async (tx) => {
@@ -36,9 +37,14 @@ function notFound(jobId: string): never {
   throw new Failure("not_found", `there is no job ${jobId}; see: holdfast job list`);
 }
 
-async function submit(context: Context, { caller, body, idempotencyKey }: Call<"jobSubmit">): Promise<Job | { readonly repeated: Job }> {
+async function submit(
+  context: Context,
+  { caller, body, idempotencyKey }: Call<"jobSubmit">,
+): Promise<Job | { readonly repeated: Job }> {
   if (body.command[0] === "") {
-    throw new Failure("invalid_request", "/command/0 is empty", { details: [{ place: "/command/0", problem: "is empty: name a program" }] });
+    throw new Failure("invalid_request", "/command/0 is empty", {
+      details: [{ place: "/command/0", problem: "is empty: name a program" }],
+    });
   }
   if (body.input !== undefined && Buffer.byteLength(JSON.stringify(body.input)) > JOB_INPUT_BYTES_MAX) {
     const problem = `is larger than ${JOB_INPUT_BYTES_MAX} bytes as JSON: pass a path or an address instead`;
@@ -66,7 +72,8 @@ async function cancel(context: Context, { caller, params }: Call<"jobCancel">): 
     const isTaken = await cancelJob(tx, caller.organisationId, params.jobId, actorOf(caller));
     const after = (await findJob(tx, params.jobId)) ?? notFound(params.jobId);
     // Asking twice is no fault; asking after the end is.
-    if (!isTaken && !after.cancelRequested) throw new Failure("conflict", `${after.id} is ${after.state}: ${jobCan.cancel.otherwise}`);
+    if (!isTaken && !after.cancelRequested)
+      throw new Failure("conflict", `${after.id} is ${after.state}: ${jobCan.cancel.otherwise}`);
     return after;
   });
   context.wakeups.wake(`job:${params.jobId}`);
@@ -74,7 +81,10 @@ async function cancel(context: Context, { caller, params }: Call<"jobCancel">): 
 }
 
 /** Pages of the log as they come, until the job has ended and all of it was sent. */
-async function* tail(context: Context, { caller, params, query, signal }: Call<"jobLogTail">): AsyncGenerator<LogPage, void, undefined> {
+async function* tail(
+  context: Context,
+  { caller, params, query, signal }: Call<"jobLogTail">,
+): AsyncGenerator<LogPage, void, undefined> {
   let after = query.after;
   let isFirst = true;
   while (!signal.aborted) {

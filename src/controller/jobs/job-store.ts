@@ -112,7 +112,10 @@ export async function listJobs(tx: Tx, query: JobListQuery) {
 }
 
 export async function countJobs(tx: Tx): Promise<Record<JobState, number>> {
-  const { rows } = await tx.query<{ state: JobState; count: string }>("select state, count(*) from app.job group by state", []);
+  const { rows } = await tx.query<{ state: JobState; count: string }>(
+    "select state, count(*) from app.job group by state",
+    [],
+  );
   const zero = Object.fromEntries(jobStates.map((state) => [state, 0])) as Record<JobState, number>;
   return { ...zero, ...Object.fromEntries(rows.map((row) => [row.state, Number(row.count)])) };
 }
@@ -135,7 +138,10 @@ export async function listEvents(tx: Tx, jobId: string, after: number, limit: nu
 }
 
 /** The lane of a profile, made on first use. Equal profiles share one. */
-async function internLane(tx: Tx, lane: { organisationId: OrganisationId; id: LaneId; requirement: Requirements }): Promise<LaneId> {
+async function internLane(
+  tx: Tx,
+  lane: { organisationId: OrganisationId; id: LaneId; requirement: Requirements },
+): Promise<LaneId> {
   const text = canonicalJson(lane.requirement);
   const key = createHash("sha256").update(text).digest();
   const found = await tx.maybeOne<{ id: LaneId }>("select id from app.lane where key = $1", [key]);
@@ -166,24 +172,41 @@ export async function insertJob(tx: Tx, job: NewJob): Promise<void> {
       `insert into app.job (organisation_id, id, lane_id, state, priority, max_attempts, retry_on_failure, run_at)
        values ($1, $2, $3, case when $7::timestamptz > now() then 'scheduled' else 'queued' end, $4, $5, $6,
                case when $7::timestamptz > now() then $7::timestamptz end)`,
-      [organisationId, id, laneId, submission.priority ?? 0, retry.maxAttempts, retry.onFailure, submission.notBefore ?? null],
+      [
+        organisationId,
+        id,
+        laneId,
+        submission.priority ?? 0,
+        retry.maxAttempts,
+        retry.onFailure,
+        submission.notBefore ?? null,
+      ],
     ),
     tx.query(
       `insert into app.job_body (organisation_id, job_id, command, environment, working_directory, input, labels, time_limit_ms)
        values ($1, $2, $3, $4, $5, $6, $7, $8)`,
       [
-        organisationId, id, JSON.stringify(submission.command), JSON.stringify(submission.environment ?? {}),
-        submission.workingDirectory ?? null, submission.input === undefined ? null : JSON.stringify(submission.input),
-        JSON.stringify(submission.labels ?? {}), submission.timeLimitMs ?? null,
+        organisationId,
+        id,
+        JSON.stringify(submission.command),
+        JSON.stringify(submission.environment ?? {}),
+        submission.workingDirectory ?? null,
+        submission.input === undefined ? null : JSON.stringify(submission.input),
+        JSON.stringify(submission.labels ?? {}),
+        submission.timeLimitMs ?? null,
       ],
     ),
-    tx.query("insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) values ($1, $2, 1, 'created', $3, 0)", [
-      organisationId, id, job.actor,
-    ]),
+    tx.query(
+      "insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) values ($1, $2, 1, 'created', $3, 0)",
+      [organisationId, id, job.actor],
+    ),
   ]);
 }
 
-export type KeyUse = { readonly kind: "fresh" } | { readonly kind: "repeat"; readonly jobId: JobId } | { readonly kind: "conflict" };
+export type KeyUse =
+  | { readonly kind: "fresh" }
+  | { readonly kind: "repeat"; readonly jobId: JobId }
+  | { readonly kind: "conflict" };
 
 export type KeyClaim = {
   readonly organisationId: OrganisationId;
@@ -224,8 +247,9 @@ export async function cancelJob(tx: Tx, organisationId: OrganisationId, id: stri
   const row = rows[0];
   if (row === undefined) return false;
   const kind = finalStates.includes(row.state) ? "cancelled" : "cancel_requested";
-  await tx.query("insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) values ($1, $2, $3, $4, $5, $6)", [
-    organisationId, id, row.seq, kind, actor, row.epoch,
-  ]);
+  await tx.query(
+    "insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) values ($1, $2, $3, $4, $5, $6)",
+    [organisationId, id, row.seq, kind, actor, row.epoch],
+  );
   return true;
 }

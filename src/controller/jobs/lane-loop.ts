@@ -26,7 +26,11 @@ export async function evaluateLanes(context: Context): Promise<void> {
     for (const lane of lanes) {
       const blocked = blockedReason(lane.requirement, candidates.get(lane.organisation_id) ?? []) ?? null;
       if (blocked === lane.blocked) continue;
-      await tx.query("update app.lane set blocked = $3 where organisation_id = $1 and id = $2", [lane.organisation_id, lane.id, blocked]);
+      await tx.query("update app.lane set blocked = $3 where organisation_id = $1 and id = $2", [
+        lane.organisation_id,
+        lane.id,
+        blocked,
+      ]);
     }
   });
 }

@@ -29,7 +29,12 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
     nodeHeartbeat: ({ caller, body }) =>
       db.tenant(caller, async (tx) => {
         const { isDraining } = await holdSession(tx, caller, body.sessionId);
-        await writeHeartbeat(tx, { organisationId: caller.organisationId, nodeId: caller.nodeId, facts: body.facts, nodeNow: body.now });
+        await writeHeartbeat(tx, {
+          organisationId: caller.organisationId,
+          nodeId: caller.nodeId,
+          facts: body.facts,
+          nodeNow: body.now,
+        });
         return { drain: isDraining };
       }),
     nodeClaim: (call) => claim(context, call),
@@ -52,7 +57,11 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
 }
 
 /** Refuses a session that is no longer the node's: its agent was started anew, or its credential is used twice. */
-async function holdSession(tx: Tx, caller: NodeCaller, sessionId: string): Promise<{ holder: Holder; isDraining: boolean }> {
+async function holdSession(
+  tx: Tx,
+  caller: NodeCaller,
+  sessionId: string,
+): Promise<{ holder: Holder; isDraining: boolean }> {
   const state = await readSession(tx, caller.nodeId, sessionId);
   if (state?.status === "retired") throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
   if (state?.isCurrent !== true) {
@@ -68,10 +77,16 @@ async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
   const sessionId = context.ids("nses");
   const verdicts = await context.db.tenant(caller, async (tx) => {
     const status = await beginSession(tx, nodeId, sessionId);
-    if (status === undefined || status === "retired") throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
+    if (status === undefined || status === "retired")
+      throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
     await writeHeartbeat(tx, { organisationId, nodeId, facts: body.facts, nodeNow: body.now });
     const kept = await adoptLeases(tx, { organisationId, nodeId, sessionId }, body.holds, config.leaseMs);
-    await returnLeases(tx, context, { nodeId, actor: nodeId, why: "the agent began anew without it", exceptSession: sessionId });
+    await returnLeases(tx, context, {
+      nodeId,
+      actor: nodeId,
+      why: "the agent began anew without it",
+      exceptSession: sessionId,
+    });
     return kept;
   });
   context.wakeups.wake(`work:${organisationId}`);
@@ -87,14 +102,23 @@ async function claim(context: Context, { caller, body, signal }: Call<"nodeClaim
     using ticket = context.wakeups.ticket(`work:${caller.organisationId}`);
     // A caller that has hung up gets nothing: what it would get would have to time out first.
     if (signal.aborted) return { jobs: [], drain: false };
-    const { jobs, drain } = await claimOnce(context, caller, { ...body, organisationId: caller.organisationId, nodeId: caller.nodeId, startWithinMs: config.startWithinMs });
+    const { jobs, drain } = await claimOnce(context, caller, {
+      ...body,
+      organisationId: caller.organisationId,
+      nodeId: caller.nodeId,
+      startWithinMs: config.startWithinMs,
+    });
     const leftMs = until - clock.monotonicMs();
     if (jobs.length > 0 || leftMs <= 0) return { jobs, drain };
     await ticket.wait(Math.min(leftMs, config.pollMs * (0.75 + random.fraction() / 2)), signal);
   }
 }
 
-async function claimOnce(context: Context, caller: NodeCaller, asked: Claim): Promise<{ jobs: ClaimedJob[]; drain: boolean }> {
+async function claimOnce(
+  context: Context,
+  caller: NodeCaller,
+  asked: Claim,
+): Promise<{ jobs: ClaimedJob[]; drain: boolean }> {
   return context.db.tenant(caller, async (tx) => {
     const { isDraining } = await holdSession(tx, caller, asked.sessionId);
     const number = await takeClaimNumber(tx, asked);
@@ -115,7 +139,9 @@ async function end(context: Context, { caller, body }: Call<"nodeEnding">) {
   const { ending, sessionId } = body;
   if (ending.result !== undefined && Buffer.byteLength(JSON.stringify(ending.result)) > JOB_RESULT_BYTES_MAX) {
     const problem = `is larger than ${JOB_RESULT_BYTES_MAX} bytes as JSON`;
-    throw new Failure("invalid_request", `/ending/result ${problem}`, { details: [{ place: "/ending/result", problem }] });
+    throw new Failure("invalid_request", `/ending/result ${problem}`, {
+      details: [{ place: "/ending/result", problem }],
+    });
   }
   const verdict = await context.db.tenant(caller, async (tx) => {
     const { holder } = await holdSession(tx, caller, sessionId);

@@ -45,18 +45,41 @@ function explainOne(holder: Holder, lease: LeaseRef, row: Present | undefined): 
 
 function answer(leases: readonly LeaseRef[], done: ReadonlySet<string>, missed: readonly Verdict[]): Verdict[] {
   const why = new Map(missed.map((verdict) => [verdict.jobId, verdict]));
-  return leases.map((lease) => (done.has(lease.jobId) ? { ...lease, verdict: "done" } : (why.get(lease.jobId) ?? { ...lease, verdict: "unknown" })));
+  return leases.map((lease) =>
+    done.has(lease.jobId) ? { ...lease, verdict: "done" } : (why.get(lease.jobId) ?? { ...lease, verdict: "unknown" }),
+  );
 }
 
-async function explainRest(tx: Tx, holder: Holder, leases: readonly LeaseRef[], done: ReadonlySet<string>): Promise<Verdict[]> {
-  return answer(leases, done, await explain(tx, holder, leases.filter((lease) => !done.has(lease.jobId))));
+async function explainRest(
+  tx: Tx,
+  holder: Holder,
+  leases: readonly LeaseRef[],
+  done: ReadonlySet<string>,
+): Promise<Verdict[]> {
+  return answer(
+    leases,
+    done,
+    await explain(
+      tx,
+      holder,
+      leases.filter((lease) => !done.has(lease.jobId)),
+    ),
+  );
 }
 
 const GIVEN = "unnest($1::text[], $2::bigint[]) as given(job_id, epoch)";
-const columns = (leases: readonly LeaseRef[]) => [leases.map((lease) => lease.jobId), leases.map((lease) => lease.epoch)];
+const columns = (leases: readonly LeaseRef[]) => [
+  leases.map((lease) => lease.jobId),
+  leases.map((lease) => lease.epoch),
+];
 
 /** leased → running. From here on the attempt counts. */
-export async function startLeases(tx: Tx, holder: Holder, leases: readonly LeaseRef[], leaseMs: number): Promise<Verdict[]> {
+export async function startLeases(
+  tx: Tx,
+  holder: Holder,
+  leases: readonly LeaseRef[],
+  leaseMs: number,
+): Promise<Verdict[]> {
   const { rows } = await tx.query<{ id: string }>(
     `with started as (
        update app.job j set state = 'running', attempt = j.attempt + 1, seq = j.seq + 1, started_at = now(),
@@ -80,7 +103,12 @@ export async function startLeases(tx: Tx, holder: Holder, leases: readonly Lease
 export type Renewed = { readonly verdicts: Verdict[]; readonly cancel: LeaseRef[] };
 
 /** Keeps running leases (a claim that has not started keeps its own window), and tells which of them a person wants ended. */
-export async function renewLeases(tx: Tx, holder: Holder, leases: readonly LeaseRef[], leaseMs: number): Promise<Renewed> {
+export async function renewLeases(
+  tx: Tx,
+  holder: Holder,
+  leases: readonly LeaseRef[],
+  leaseMs: number,
+): Promise<Renewed> {
   if (leases.length === 0) return { verdicts: [], cancel: [] };
   const { rows } = await tx.query<{ id: JobId; epoch: string; cancel_requested: boolean }>(
     `update app.job j
@@ -96,7 +124,12 @@ export async function renewLeases(tx: Tx, holder: Holder, leases: readonly Lease
 }
 
 /** Leases of an earlier session of this node, which its new agent still has: kept under the new session. */
-export async function adoptLeases(tx: Tx, holder: Holder, leases: readonly LeaseRef[], leaseMs: number): Promise<Verdict[]> {
+export async function adoptLeases(
+  tx: Tx,
+  holder: Holder,
+  leases: readonly LeaseRef[],
+  leaseMs: number,
+): Promise<Verdict[]> {
   if (leases.length === 0) return [];
   const { rows } = await tx.query<{ id: string }>(
     `update app.job j set session_id = $4, claim_number = null, lease_until = now() + $5 * interval '1 millisecond' from ${GIVEN}
@@ -118,7 +151,12 @@ export type HeldJob = {
 /** Locks the job's row if this holder has the lease. */
 export async function lockHeld(tx: Tx, holder: Holder, lease: LeaseRef): Promise<HeldJob | undefined> {
   const row = await tx.maybeOne<{
-    state: "leased" | "running"; attempt: number; unstarted: number; max_attempts: number; retry_on_failure: boolean; cancel_requested: boolean;
+    state: "leased" | "running";
+    attempt: number;
+    unstarted: number;
+    max_attempts: number;
+    retry_on_failure: boolean;
+    cancel_requested: boolean;
   }>(
     `select state, attempt, unstarted, max_attempts, retry_on_failure, cancel_requested from app.job
       where id = $1 and epoch = $2 and node_id = $3 and session_id = $4 and lease_until is not null for update`,
@@ -137,6 +175,8 @@ export async function lockHeld(tx: Tx, holder: Holder, lease: LeaseRef): Promise
 /** What comes out of a job beside its state; only ever written together with its end. */
 export async function writeResult(tx: Tx, jobId: string, result: unknown, message: string | null): Promise<void> {
   await tx.query("update app.job_body set result = $2, message = $3 where job_id = $1", [
-    jobId, result === undefined ? null : JSON.stringify(result), message,
+    jobId,
+    result === undefined ? null : JSON.stringify(result),
+    message,
   ]);
 }

@@ -65,7 +65,12 @@ type LogRow = {
 };
 
 /** Undefined when there is no such job. The end is only told together with the last chunks. */
-export async function readLog(tx: Tx, jobId: string, after: string | undefined, limit: number = PAGE_MAX): Promise<LogPage | undefined> {
+export async function readLog(
+  tx: Tx,
+  jobId: string,
+  after: string | undefined,
+  limit: number = PAGE_MAX,
+): Promise<LogPage | undefined> {
   const [epoch, number] = (after ?? "0.0").split(".");
   // The state is read first: chunks come before the end, so a final state means that the page below misses nothing.
   const job = await tx.maybeOne<{ state: JobState; is_cut: boolean }>(

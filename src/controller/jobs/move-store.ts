@@ -61,14 +61,26 @@ export async function moveJobs(tx: Tx, moves: readonly Move[], actor: string): P
   if (moves.length === 0) return new Set();
   const column = <Key extends keyof Move>(key: Key): readonly Move[Key][] => moves.map((move) => move[key]);
   const { rows } = await tx.query<{ id: string }>(MOVE, [
-    column("organisationId"), column("jobId"), column("epoch"), column("state"), column("isFenced"), column("delayMs"),
-    column("reason"), column("exitCode"), column("attempt"), column("unstarted"), column("eventKind"),
-    moves.map((move) => JSON.stringify(move.eventData)), actor,
+    column("organisationId"),
+    column("jobId"),
+    column("epoch"),
+    column("state"),
+    column("isFenced"),
+    column("delayMs"),
+    column("reason"),
+    column("exitCode"),
+    column("attempt"),
+    column("unstarted"),
+    column("eventKind"),
+    moves.map((move) => JSON.stringify(move.eventData)),
+    actor,
   ]);
   const moved = new Set(rows.map((row) => row.id));
   const ended = moves.filter((move) => moved.has(move.jobId));
   await tx.query(END_ATTEMPTS, [
-    ended.map((move) => move.organisationId), ended.map((move) => move.jobId), ended.map((move) => move.epoch),
+    ended.map((move) => move.organisationId),
+    ended.map((move) => move.jobId),
+    ended.map((move) => move.epoch),
     ended.map((move) => JSON.stringify(move.outcome)),
   ]);
   return moved;
@@ -103,24 +115,53 @@ export function moveOf(context: Context, job: Leased, settled: Settled, details:
     unstarted: 0,
     attempt: job.attempt,
   };
-  const data = (reason?: FailReason | string) => ({ ...(reason === undefined ? {} : { reason }), ...details.eventData });
+  const data = (reason?: FailReason | string) => ({
+    ...(reason === undefined ? {} : { reason }),
+    ...details.eventData,
+  });
   switch (settled.state) {
     case "succeeded":
     case "cancelled":
-      return { ...shared, state: settled.state, isFenced: details.isFenced, delayMs: null, reason: null, eventKind: settled.state, eventData: data() };
+      return {
+        ...shared,
+        state: settled.state,
+        isFenced: details.isFenced,
+        delayMs: null,
+        reason: null,
+        eventKind: settled.state,
+        eventData: data(),
+      };
     case "failed":
     case "dead":
       return {
-        ...shared, state: settled.state, isFenced: details.isFenced, delayMs: null, reason: settled.reason,
-        eventKind: settled.state, eventData: data(settled.reason),
+        ...shared,
+        state: settled.state,
+        isFenced: details.isFenced,
+        delayMs: null,
+        reason: settled.reason,
+        eventKind: settled.state,
+        eventData: data(settled.reason),
       };
     case "queued": {
       const { retryBaseMs, retryCapMs } = context.config;
-      const wait = settled.used ? backoffMs({ baseMs: retryBaseMs, capMs: retryCapMs }, Math.max(1, job.attempt), context.random) : null;
-      const back = settled.used ? { state: "scheduled" as const, delayMs: wait } : { state: "queued" as const, delayMs: null };
+      const wait = settled.used
+        ? backoffMs({ baseMs: retryBaseMs, capMs: retryCapMs }, Math.max(1, job.attempt), context.random)
+        : null;
+      const back = settled.used
+        ? { state: "scheduled" as const, delayMs: wait }
+        : { state: "queued" as const, delayMs: null };
       const eventKind = details.eventKind ?? (settled.used ? "retried" : "returned");
       const eventData = { ...data(settled.reason), ...(wait === null ? {} : { waitMs: wait }) };
-      return { ...shared, ...back, isFenced: true, reason: settled.reason, exitCode: null, unstarted: settled.used ? 0 : job.unstarted, eventKind, eventData };
+      return {
+        ...shared,
+        ...back,
+        isFenced: true,
+        reason: settled.reason,
+        exitCode: null,
+        unstarted: settled.used ? 0 : job.unstarted,
+        eventKind,
+        eventData,
+      };
     }
     default:
       return settled satisfies never;

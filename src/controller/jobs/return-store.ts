@@ -35,12 +35,24 @@ export async function returnLeases(tx: Tx, context: Context, returned: Returned)
     [returned.nodeId, returned.exceptSession ?? null],
   );
   const moves = rows.map((row) => {
-    const job: Leased = { organisationId: row.organisation_id, jobId: row.id, epoch: row.epoch, attempt: row.attempt, unstarted: row.unstarted };
+    const job: Leased = {
+      organisationId: row.organisation_id,
+      jobId: row.id,
+      epoch: row.epoch,
+      attempt: row.attempt,
+      unstarted: row.unstarted,
+    };
     const retry = { maxAttempts: row.max_attempts, onFailure: row.retry_on_failure };
-    const lost: Settled = row.state === "running" ? afterLoss(row.attempt, retry) : { state: "queued", used: false, reason: "not-started" };
+    const lost: Settled =
+      row.state === "running" ? afterLoss(row.attempt, retry) : { state: "queued", used: false, reason: "not-started" };
     const settled: Settled = row.cancel_requested ? { state: "cancelled" } : lost;
     const eventKind = settled.state === "queued" ? "returned" : settled.state;
-    return moveOf(context, job, settled, { eventKind, isFenced: true, outcome: { kind: "lost" }, eventData: { why: returned.why, node: returned.nodeId } });
+    return moveOf(context, job, settled, {
+      eventKind,
+      isFenced: true,
+      outcome: { kind: "lost" },
+      eventData: { why: returned.why, node: returned.nodeId },
+    });
   });
   await moveJobs(tx, moves, returned.actor);
   for (const row of rows) context.wakeups.wake(`job:${row.id}`);

@@ -20,10 +20,12 @@ export async function sweep(context: Context): Promise<void> {
   let expired: readonly Expired[];
   const setAside = new Set<string>();
   do {
-    expired = await db.service((tx) => returnExpired(context, tx, setAside)).catch(async (error: unknown) => {
-      log.error({ error: messageOf(error) }, "a sweep failed as a batch: trying its rows one by one");
-      return sweepSingly(context, setAside);
-    });
+    expired = await db
+      .service((tx) => returnExpired(context, tx, setAside))
+      .catch(async (error: unknown) => {
+        log.error({ error: messageOf(error) }, "a sweep failed as a batch: trying its rows one by one");
+        return sweepSingly(context, setAside);
+      });
     wakeAll(context, expired);
   } while (expired.length === BATCH);
 }
@@ -31,9 +33,13 @@ export async function sweep(context: Context): Promise<void> {
 /** Notes this sweep; when the last one is long ago, leases that ran out in the gap live one lease longer. */
 async function grantGrace(tx: Tx, sweepMs: number, leaseMs: number): Promise<number> {
   const last = await tx.maybeOne<{ gap_ms: string }>(
-    "select round(extract(epoch from now() - at) * 1000)::bigint as gap_ms from app.sweep for update", [],
+    "select round(extract(epoch from now() - at) * 1000)::bigint as gap_ms from app.sweep for update",
+    [],
   );
-  await tx.query("insert into app.sweep (at) values (now()) on conflict (only_row) do update set at = greatest(app.sweep.at, excluded.at)", []);
+  await tx.query(
+    "insert into app.sweep (at) values (now()) on conflict (only_row) do update set at = greatest(app.sweep.at, excluded.at)",
+    [],
+  );
   const gapMs = last === undefined ? 0 : Number(last.gap_ms);
   if (gapMs <= Math.max(4 * sweepMs, leaseMs / 4)) return 0;
   const { count } = await tx.query(
@@ -60,11 +66,13 @@ async function promoteDue(context: Context): Promise<void> {
          )
          insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch)
          select organisation_id, id, seq, 'due', 'controller', epoch from moved
-         returning organisation_id`, [],
+         returning organisation_id`,
+        [],
       );
       return rows;
     });
-    for (const organisationId of new Set(due.map((row) => row.organisation_id))) context.wakeups.wake(`work:${organisationId}`);
+    for (const organisationId of new Set(due.map((row) => row.organisation_id)))
+      context.wakeups.wake(`work:${organisationId}`);
   } while (due.length === BATCH);
 }
 
@@ -94,7 +102,11 @@ async function selectExpired(tx: Tx, limit: number, setAside: ReadonlySet<string
 
 async function returnExpired(context: Context, tx: Tx, setAside: ReadonlySet<string>): Promise<readonly Expired[]> {
   const rows = await selectExpired(tx, BATCH, setAside);
-  await moveJobs(tx, rows.map((row) => moveExpired(context, row)), "controller");
+  await moveJobs(
+    tx,
+    rows.map((row) => moveExpired(context, row)),
+    "controller",
+  );
   return rows.map((row) => ({ organisationId: row.organisation_id, jobId: row.id }));
 }
 
@@ -107,7 +119,10 @@ async function sweepSingly(context: Context, setAside: Set<string>): Promise<rea
       moved.push({ organisationId: row.organisation_id, jobId: row.id });
     } catch (error) {
       setAside.add(row.id);
-      context.log.error({ jobId: row.id, error: messageOf(error) }, "this job could not be swept; it is set aside for this round");
+      context.log.error(
+        { jobId: row.id, error: messageOf(error) },
+        "this job could not be swept; it is set aside for this round",
+      );
     }
   }
   return moved;
@@ -118,14 +133,22 @@ function moveExpired(context: Context, row: ExpiredRow) {
   const countsAnyway = !hadStarted && row.unstarted + 1 >= UNSTARTED_RETURNS_MAX;
   const attempt = row.attempt + (countsAnyway ? 1 : 0);
   const job: Leased = {
-    organisationId: row.organisation_id, jobId: row.id, epoch: row.epoch, attempt, unstarted: countsAnyway ? 0 : row.unstarted + 1,
+    organisationId: row.organisation_id,
+    jobId: row.id,
+    epoch: row.epoch,
+    attempt,
+    unstarted: countsAnyway ? 0 : row.unstarted + 1,
   };
   const retry = { maxAttempts: row.max_attempts, onFailure: row.retry_on_failure };
-  let settled: Settled = hadStarted || countsAnyway ? afterLoss(attempt, retry) : { state: "queued", used: false, reason: "not-started" };
+  let settled: Settled =
+    hadStarted || countsAnyway ? afterLoss(attempt, retry) : { state: "queued", used: false, reason: "not-started" };
   if (row.cancel_requested) settled = { state: "cancelled" };
   const eventKind = settled.state === "queued" ? "expired" : settled.state;
   return moveOf(context, job, settled, {
-    eventKind, isFenced: true, outcome: { kind: "lost" }, eventData: { why: "lease ran out", node: row.node_id, started: hadStarted },
+    eventKind,
+    isFenced: true,
+    outcome: { kind: "lost" },
+    eventData: { why: "lease ran out", node: row.node_id, started: hadStarted },
   });
 }
 

@@ -48,7 +48,13 @@ async function act(context: Context, caller: PeopleCaller, nodeId: string, actio
     const after = (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
     if (!isChanged) throw new Failure("conflict", `${after.name} is ${after.status}: ${nodeCan[action].otherwise}`);
     const { organisationId } = caller;
-    await insertAudit(tx, { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: `node.${action}`, subject: nodeId });
+    await insertAudit(tx, {
+      organisationId,
+      id: context.ids("aud"),
+      actor: actorOf(caller),
+      action: `node.${action}`,
+      subject: nodeId,
+    });
     if (action !== "retire") return after;
     await returnLeases(tx, context, { nodeId, actor: actorOf(caller), why: "the node was retired" });
     return (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
@@ -62,16 +68,32 @@ async function createCode(context: Context, caller: PeopleCaller, name: string) 
   const id = context.ids("pair");
   const { organisationId } = caller;
   const made = await context.db.tenant(caller, async (tx) => {
-    const inserted = await insertPairingCode(tx, { organisationId, id, name, hash: hashSecret(code), lifeMs: PAIRING_CODE_LIFE_MS });
+    const inserted = await insertPairingCode(tx, {
+      organisationId,
+      id,
+      name,
+      hash: hashSecret(code),
+      lifeMs: PAIRING_CODE_LIFE_MS,
+    });
     if (inserted === undefined) throw nameTaken(name);
-    await insertAudit(tx, { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "node.pair", subject: id, data: { name } });
+    await insertAudit(tx, {
+      organisationId,
+      id: context.ids("aud"),
+      actor: actorOf(caller),
+      action: "node.pair",
+      subject: id,
+      data: { name },
+    });
     return inserted;
   });
   return { id, name, code, expiresAt: made.expiresAt };
 }
 
 function nameTaken(name: string): Failure {
-  return new Failure("node_name_taken", `a node named ${name} exists: retire it or choose another name; pairing does not replace a node`);
+  return new Failure(
+    "node_name_taken",
+    `a node named ${name} exists: retire it or choose another name; pairing does not replace a node`,
+  );
 }
 
 async function pair(context: Context, { body, pairingCode }: Call<"nodePair">) {
@@ -95,7 +117,14 @@ async function pair(context: Context, { body, pairingCode }: Call<"nodePair">) {
         scopes: nodeScopes,
       });
       if (result.kind === "enrolled") {
-        await insertAudit(tx, { organisationId, id: context.ids("aud"), actor: pairingId, action: "node.enrol", subject: nodeId, data: { name: result.name } });
+        await insertAudit(tx, {
+          organisationId,
+          id: context.ids("aud"),
+          actor: pairingId,
+          action: "node.enrol",
+          subject: nodeId,
+          data: { name: result.name },
+        });
       }
       return result;
     })
@@ -103,7 +132,8 @@ async function pair(context: Context, { body, pairingCode }: Call<"nodePair">) {
       if (isUniqueViolation(error, "node_name")) throw nameTaken("this");
       throw error;
     });
-  if (enrolled.kind === "used") throw new Failure("pairing_code_used", "this pairing code has enrolled a machine already");
+  if (enrolled.kind === "used")
+    throw new Failure("pairing_code_used", "this pairing code has enrolled a machine already");
   if (enrolled.kind === "expired") throw new Failure("pairing_code_expired", "this pairing code has expired");
   const reply = { nodeId: enrolled.nodeId, name: enrolled.name, organisationName: found.organisationName };
   return enrolled.kind === "repeated" ? { repeated: reply } : reply;
@@ -121,7 +151,10 @@ function proveKey(code: string, body: Call<"nodePair">["body"]): void {
     const key = createPublicKey({ key: der, format: "der", type: "spki" });
     isProved = verify(null, message, key, Buffer.from(body.signature, "base64url"));
   } catch (error) {
-    throw new Failure("invalid_request", "/publicKey is not an Ed25519 key", { cause: error, details: [{ place: "/publicKey", problem: "is not an Ed25519 key" }] });
+    throw new Failure("invalid_request", "/publicKey is not an Ed25519 key", {
+      cause: error,
+      details: [{ place: "/publicKey", problem: "is not an Ed25519 key" }],
+    });
   }
   if (!isProved) {
     throw new Failure("invalid_request", "/signature does not prove possession of the key", {

@@ -21,7 +21,8 @@ type NodeRow = {
 };
 
 function fromRow(row: NodeRow): Node {
-  const facts = row.facts === null ? null : { ...row.facts, memoryAvailableBytes: Number(row.memory_available_bytes ?? 0) };
+  const facts =
+    row.facts === null ? null : { ...row.facts, memoryAvailableBytes: Number(row.memory_available_bytes ?? 0) };
   return {
     id: row.id,
     name: row.name,
@@ -47,7 +48,9 @@ const SELECT_NODE = `
 
 /** heartbeatMs: the interval that nodes are told to keep. */
 export async function listNodes(tx: Tx, heartbeatMs: number): Promise<readonly Node[]> {
-  const { rows } = await tx.query<NodeRow>(`${SELECT_NODE} order by n.status = 'retired', n.name, n.id limit 10000`, [heartbeatMs]);
+  const { rows } = await tx.query<NodeRow>(`${SELECT_NODE} order by n.status = 'retired', n.name, n.id limit 10000`, [
+    heartbeatMs,
+  ]);
   return rows.map(fromRow);
 }
 
@@ -63,7 +66,10 @@ type CandidateRow = Pick<NodeRow, "id" | "name" | "status" | "is_online" | "hear
 };
 
 /** What placement judges, of every organisation that this transaction may see. */
-export async function listCandidates(tx: Tx, heartbeatMs: number): Promise<ReadonlyMap<OrganisationId, readonly Candidate[]>> {
+export async function listCandidates(
+  tx: Tx,
+  heartbeatMs: number,
+): Promise<ReadonlyMap<OrganisationId, readonly Candidate[]>> {
   const { rows } = await tx.query<CandidateRow>(
     `select n.organisation_id, n.id, n.name, n.status, coalesce(${ONLINE}, false) as is_online, h.at as heartbeat_at,
             f.facts ->> 'arch' as arch, f.facts ->> 'memoryTotalBytes' as memory_total_bytes
@@ -89,7 +95,10 @@ function candidateFromRow(row: CandidateRow): Candidate {
   };
 }
 
-const nextStatus = { drain: "draining", activate: "active", retire: "retired" } as const satisfies Record<NodeAction, NodeStatus>;
+const nextStatus = { drain: "draining", activate: "active", retire: "retired" } as const satisfies Record<
+  NodeAction,
+  NodeStatus
+>;
 
 /** False when the node is not in a status that allows the action. Retiring also revokes its credentials. */
 export async function changeStatus(tx: Tx, id: string, action: NodeAction): Promise<boolean> {

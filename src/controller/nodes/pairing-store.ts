@@ -37,7 +37,9 @@ export async function findPairingCode(tx: Tx, hash: Buffer): Promise<FoundCode |
     `select p.organisation_id, o.name, p.id from app.pairing_code p join app.organisation o on o.id = p.organisation_id where p.hash = $1`,
     [hash],
   );
-  return row === undefined ? undefined : { organisationId: row.organisation_id, organisationName: row.name, id: row.id };
+  return row === undefined
+    ? undefined
+    : { organisationId: row.organisation_id, organisationName: row.name, id: row.id };
 }
 
 export type Enrolment = {
@@ -75,7 +77,10 @@ export async function enrol(tx: Tx, enrolment: Enrolment): Promise<Enrolled> {
   if (code.node_id !== null) return { kind: "repeated", nodeId: code.node_id, name: code.name };
   if (code.is_expired) return { kind: "expired" };
   await tx.query("insert into app.node (organisation_id, id, name, public_key) values ($1, $2, $3, $4)", [
-    organisationId, nodeId, code.name, publicKey,
+    organisationId,
+    nodeId,
+    code.name,
+    publicKey,
   ]);
   await tx.query(
     `insert into app.credential (organisation_id, id, kind, name, node_id, hash, scopes) values ($1, $2, 'node', $3, $4, $5, $6)`,
