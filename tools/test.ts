@@ -25,8 +25,14 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 function findTests(parts: readonly string[]): readonly string[] {
   const tests = fs.globSync(["tests/**/*.test.ts", "src/**/*.test.ts", "tools/**/*.test.ts"], { cwd: root });
   return tests
+    .filter((file) => process.getuid?.() === 0 || !isForRoot(file))
     .filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
     .toSorted((a, b) => Number(b.startsWith("tests/")) - Number(a.startsWith("tests/")) || (a < b ? -1 : 1));
+}
+
+/** What only root may do, such as mounting a small disk; CI runs as root. */
+function isForRoot(file: string): boolean {
+  return file.endsWith("-as-root.test.ts");
 }
 
 type RunOptions = {
@@ -75,6 +81,8 @@ async function main(): Promise<number> {
   const needs = ensureNeeds(systemNeeds.filter((need) => need.purpose === "tests"));
   if (needs.say !== "") say(needs.say);
   const files = needs.isMet ? findTests(positionals) : [];
+  if (process.getuid?.() !== 0)
+    say("Not root: the files *-as-root.test.ts are left out (they mount disks); CI runs them.");
   if (needs.isMet && files.length === 0) say(`no test file matches ${positionals.join(" ")}`);
   const finished =
     files.length === 0 ? [] : await runAll({ files, namePattern: values.name, signal: interrupted.signal });

@@ -100,8 +100,8 @@ class Agent {
     for (const launchId of await launcher.list()) found.push(await launcher.adopt(launchId));
     const held = found.filter((adopted) => adopted.spec !== undefined);
     const holds = held.map(leaseOf);
-    const body = { facts: await facts(), now: new Date(clock.now()).toISOString(), holds };
-    const session = await link.call("nodeHello", { body }, { signal: this.#stopping });
+    const input = async () => ({ body: { facts: await facts(), now: new Date(clock.now()).toISOString(), holds } });
+    const session = await link.call("nodeHello", input, { signal: this.#stopping });
     const verdicts = new Map(session.verdicts.map((verdict) => [`${verdict.jobId}/${verdict.epoch}`, verdict.verdict]));
     for (const adopted of held) this.#resume(session, adopted, verdicts.get(keyOf(leaseOf(adopted))) ?? "unknown");
     for (const adopted of found) if (adopted.spec === undefined) await this.#setAside(adopted);
@@ -114,11 +114,20 @@ class Agent {
     const attempt = new Attempt(this.#contextOf(session), lease);
     log.info({ ...lease, found: adopted.kind, verdict }, "an attempt of an earlier agent");
     if (verdict === "done") {
-      this.#track(attempt, adopted.kind === "alive" ? attempt.watch(adopted.launch) : attempt.settle(endingOfAdopted(adopted)));
+      this.#track(
+        attempt,
+        adopted.kind === "alive" ? attempt.watch(adopted.launch) : attempt.settle(endingOfAdopted(adopted)),
+      );
     } else if (adopted.kind === "alive") {
-      this.#track(attempt, Promise.all([attempt.watch(adopted.launch), attempt.drop("stale_epoch")]).then(() => {}));
+      this.#track(
+        attempt,
+        Promise.all([attempt.watch(adopted.launch), attempt.drop("stale_epoch")]).then(() => {}),
+      );
     } else {
-      this.#track(attempt, launcher.remove(adopted.launchId).then(() => {}));
+      this.#track(
+        attempt,
+        launcher.remove(adopted.launchId).then(() => {}),
+      );
     }
   }
 
@@ -126,7 +135,11 @@ class Agent {
   async #setAside(adopted: Adopted): Promise<void> {
     const { launcher, log } = this.#options;
     if (adopted.kind === "not-started") await launcher.remove(adopted.launchId);
-    else log.error({ launchId: adopted.launchId, found: adopted.kind }, "a launch directory without its spec: left for an operator");
+    else
+      log.error(
+        { launchId: adopted.launchId, found: adopted.kind },
+        "a launch directory without its spec: left for an operator",
+      );
   }
 
   #contextOf(session: HelloReply): AttemptContext {
@@ -139,7 +152,8 @@ class Agent {
     const key = keyOf(attempt.lease);
     const done = work
       .catch((error: unknown) => {
-        if (!this.#detach.signal.aborted && !this.#stopping.aborted) log.error({ ...attempt.lease, error: messageOf(error) }, "an attempt went wrong inside the agent");
+        if (!this.#detach.signal.aborted && !this.#stopping.aborted)
+          log.error({ ...attempt.lease, error: messageOf(error) }, "an attempt went wrong inside the agent");
       })
       .finally(() => {
         this.#attempts.delete(key);
@@ -156,16 +170,18 @@ class Agent {
 
   async #heartbeat(session: HelloReply): Promise<void> {
     const { link, facts, clock } = this.#options;
-    const body = { sessionId: session.sessionId, facts: await facts(), now: new Date(clock.now()).toISOString() };
-    const { drain } = await link.call("nodeHeartbeat", { body }, { signal: this.#detach.signal });
+    const input = async () => ({
+      body: { sessionId: session.sessionId, facts: await facts(), now: new Date(clock.now()).toISOString() },
+    });
+    const { drain } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
     this.#noteDrain(drain);
   }
 
   async #renew(session: HelloReply): Promise<void> {
-    const held = [...this.#attempts.values()].map(({ attempt }) => attempt);
-    if (held.length === 0) return;
-    const body = { sessionId: session.sessionId, leases: held.map((attempt) => attempt.lease) };
-    const reply = await this.#options.link.call("nodeRenewals", { body }, { signal: this.#detach.signal });
+    if (this.#attempts.size === 0) return;
+    const leases = (): LeaseRef[] => [...this.#attempts.values()].map(({ attempt }) => attempt.lease);
+    const input = async () => ({ body: { sessionId: session.sessionId, leases: leases() } });
+    const reply = await this.#options.link.call("nodeRenewals", input, { signal: this.#detach.signal });
     this.#noteDrain(reply.drain);
     const find = (lease: LeaseRef): Attempt | undefined => this.#attempts.get(keyOf(lease))?.attempt;
     for (const lease of reply.cancel) void find(lease)?.stop("cancel");
@@ -205,7 +221,10 @@ class Agent {
   #begin(session: HelloReply, job: ClaimedJob): void {
     if (this.#attempts.has(keyOf(job))) return;
     const attempt = new Attempt(this.#contextOf(session), job);
-    this.#track(attempt, attempt.run(job).then((isFit) => (isFit ? undefined : this.#pause())));
+    this.#track(
+      attempt,
+      attempt.run(job).then((isFit) => (isFit ? undefined : this.#pause())),
+    );
   }
 
   /** Keeps the slot of an attempt that could not be prepared for a while: a full disk must not eat the queue. */
@@ -219,10 +238,12 @@ class Agent {
     if (this.#modeOf(onStop) !== "release") return;
     const found = await Promise.all((await launcher.list()).map((launchId) => launcher.adopt(launchId)));
     const alive = found.flatMap((adopted) => (adopted.kind === "alive" ? [adopted.launch] : []));
-    await Promise.all(alive.map(async (launch) => {
-      writeStopReason(launch.directory, "release");
-      await launcher.stop(launch, { graceMs: stopGraceMs });
-    }));
+    await Promise.all(
+      alive.map(async (launch) => {
+        writeStopReason(launch.directory, "release");
+        await launcher.stop(launch, { graceMs: stopGraceMs });
+      }),
+    );
   }
 
   async #windDown(): Promise<void> {
@@ -234,7 +255,9 @@ class Agent {
     if (mode === "leave") return;
     const all = Promise.allSettled(running.map(({ done }) => done));
     if (mode === "finish") return void (await all);
-    const stops = running.map(({ attempt }) => (link.refused.aborted ? attempt.drop("stale_epoch") : attempt.stop("release")));
+    const stops = running.map(({ attempt }) =>
+      link.refused.aborted ? attempt.drop("stale_epoch") : attempt.stop("release"),
+    );
     const late = new AbortController();
     await Promise.race([Promise.all([...stops, all]), clock.sleep(stopGraceMs + STOP_PATIENCE_MS, late.signal)]);
     late.abort();

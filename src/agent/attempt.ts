@@ -106,7 +106,11 @@ export class Attempt {
     const { link, sessionId } = this.#context;
     let verdict: VerdictKind;
     try {
-      const reply = await link.call("nodeStarts", { body: { sessionId, starts: [this.lease] } }, { signal: this.#talk });
+      const reply = await link.call(
+        "nodeStarts",
+        { body: { sessionId, starts: [this.lease] } },
+        { signal: this.#talk },
+      );
       verdict = reply.verdicts[0]?.verdict ?? "unknown";
     } catch (error) {
       if (!this.#talk.aborted) this.#log.error({ error: messageOf(error) }, "the start of a job was refused");
@@ -157,11 +161,16 @@ export class Attempt {
     const signal = this.#talk;
     const pump = async (stream: "stdout" | "stderr"): Promise<void> => {
       const send = (offset: number, data: Buffer) =>
-        link.call("nodeLog", { body: { sessionId, ...this.lease, stream, offset, data: data.toString("base64") } }, { signal });
+        link.call(
+          "nodeLog",
+          { body: { sessionId, ...this.lease, stream, offset, data: data.toString("base64") } },
+          { signal },
+        );
       try {
         await pumpLog({ file: paths[stream], clock, send }, ended, signal);
       } catch (error) {
-        if (!signal.aborted) this.#log.error({ stream, error: messageOf(error) }, "output of a job is not sent any more");
+        if (!signal.aborted)
+          this.#log.error({ stream, error: messageOf(error) }, "output of a job is not sent any more");
       }
     };
     await Promise.all([pump("stdout"), pump("stderr")]);
@@ -222,7 +231,8 @@ export class Attempt {
       } catch (error) {
         // Left, not lost: the next agent finds the directory and reports.
         if (detach.aborted || link.refused.aborted) return;
-        if (!this.#cut.signal.aborted) this.#log.error({ error: messageOf(error) }, "the end of a job was refused: its lease will run out");
+        if (!this.#cut.signal.aborted)
+          this.#log.error({ error: messageOf(error) }, "the end of a job was refused: its lease will run out");
       }
     }
     this.#isOver = true;

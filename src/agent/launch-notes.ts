@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import type { StopReason } from "../protocol/job.ts";
-import { writePrivateFile } from "../enrol/private-file.ts";
+import { fileFailure } from "../std/files.ts";
 
 const REASONS: readonly StopReason[] = ["cancel", "time-limit", "output-limit", "release"];
 
@@ -15,11 +15,11 @@ export function inputFile(directory: string): string {
 
 /** Throws disk_full, directory_unwritable or root_unusable. */
 export function writeInput(directory: string, input: unknown): void {
-  writePrivateFile(inputFile(directory), JSON.stringify(input ?? null));
+  writeNote(inputFile(directory), JSON.stringify(input ?? null));
 }
 
 export function writeTimeLimit(directory: string, limitMs: number | null): void {
-  if (limitMs !== null) writePrivateFile(path.join(directory, "time-limit"), String(limitMs));
+  if (limitMs !== null) writeNote(path.join(directory, "time-limit"), String(limitMs));
 }
 
 export function readTimeLimit(directory: string): number | undefined {
@@ -28,12 +28,21 @@ export function readTimeLimit(directory: string): number | undefined {
 }
 
 export function writeStopReason(directory: string, reason: StopReason): void {
-  writePrivateFile(path.join(directory, "stop-reason"), reason);
+  writeNote(path.join(directory, "stop-reason"), reason);
 }
 
 export function readStopReason(directory: string): StopReason | undefined {
   const text = readNote(path.join(directory, "stop-reason"));
   return REASONS.find((reason) => reason === text);
+}
+
+/** Not flushed: after a power cut nothing runs that the note could be about. */
+function writeNote(file: string, text: string): void {
+  try {
+    fs.writeFileSync(file, text, { mode: 0o600 });
+  } catch (error) {
+    throw fileFailure(file, error);
+  }
 }
 
 function readNote(file: string): string | undefined {

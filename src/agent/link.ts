@@ -16,7 +16,12 @@ const RETRY = { baseMs: 200, capMs: 10_000 };
 const CALL_TIMEOUT_MS = 15_000;
 const PERMANENT: readonly string[] = ["unauthenticated", "forbidden", "node_retired", "session_superseded"];
 
-export type LinkOptions = { readonly client: Client; readonly clock: Clock; readonly random: Random; readonly log: Log };
+export type LinkOptions = {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+};
 
 export class Link {
   readonly #options: LinkOptions;
@@ -32,14 +37,22 @@ export class Link {
     return this.#refused.signal;
   }
 
-  /** Answers, or throws: what the request itself did wrong, or the reason of an abort. Never gives up on a temporary fault. */
-  async call<Name extends RouteName>(name: Name, input: Input<Name>, options: { readonly signal: AbortSignal; readonly timeoutMs?: number }): Promise<ReplyOf<RouteOf<Name>>> {
+  /**
+   * Answers, or throws: what the request itself did wrong, or the reason of an abort. Never gives up on a temporary fault.
+   * An input that ages (a time, a list) is given as a function and made anew for each try.
+   */
+  async call<Name extends RouteName>(
+    name: Name,
+    input: Input<Name> | (() => Promise<Input<Name>>),
+    options: { readonly signal: AbortSignal; readonly timeoutMs?: number },
+  ): Promise<ReplyOf<RouteOf<Name>>> {
     const { client, clock, random } = this.#options;
     const signal = AbortSignal.any([options.signal, this.#refused.signal]);
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
+      const current = typeof input === "function" ? await input() : input;
       try {
-        const reply = await client.call(name, input, { signal, timeoutMs: options.timeoutMs ?? CALL_TIMEOUT_MS });
+        const reply = await client.call(name, current, { signal, timeoutMs: options.timeoutMs ?? CALL_TIMEOUT_MS });
         this.#noteSuccess();
         return reply;
       } catch (error) {
@@ -60,7 +73,11 @@ export class Link {
 
   #noteFailure(error: Failure): void {
     this.#failures++;
-    if (this.#failures === 1) this.#options.log.warn({ code: error.code, error: messageOf(error) }, "the controller cannot be reached: trying again until it can");
+    if (this.#failures === 1)
+      this.#options.log.warn(
+        { code: error.code, error: messageOf(error) },
+        "the controller cannot be reached: trying again until it can",
+      );
   }
 
   #noteSuccess(): void {

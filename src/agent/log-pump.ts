@@ -15,11 +15,18 @@ const PACE_MS = 50;
 export type LogPumpOptions = {
   readonly file: string;
   readonly clock: Clock;
-  readonly send: (offset: number, data: Buffer) => Promise<{ readonly verdict: VerdictKind; readonly expectedOffset?: number }>;
+  readonly send: (
+    offset: number,
+    data: Buffer,
+  ) => Promise<{ readonly verdict: VerdictKind; readonly expectedOffset?: number }>;
 };
 
 /** Runs until the writer has ended and all is sent, or the lease is lost ("lost"), or the signal aborts. */
-export async function pumpLog(options: LogPumpOptions, ended: AbortSignal, signal: AbortSignal): Promise<"sent" | "lost" | "aborted"> {
+export async function pumpLog(
+  options: LogPumpOptions,
+  ended: AbortSignal,
+  signal: AbortSignal,
+): Promise<"sent" | "lost" | "aborted"> {
   const { file, clock, send } = options;
   let offset = 0;
   while (!signal.aborted) {
@@ -63,8 +70,8 @@ export function wholeCharacters(buffer: Uint8Array, length: number): number {
   for (let back = 1; back <= Math.min(4, length); back++) {
     const byte = buffer[length - back] ?? 0;
     if ((byte & 0xc0) === 0x80) continue;
-    const wanted = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    return wanted > back && wanted <= 4 ? length - back : length;
+    const wanted = byte >= 0xf8 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return wanted > back ? length - back : length;
   }
   return length;
 }

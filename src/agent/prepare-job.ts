@@ -35,7 +35,12 @@ export async function prepareJob(launcher: Launcher, job: ClaimedJob): Promise<P
     });
     if (prepared.kind === "already-launched") {
       const why = "this attempt was launched on this node before";
-      return { kind: "unstarted", seen: { outcome: { kind: "interrupted", message: why }, wasAsked: true }, why, failure: undefined };
+      return {
+        kind: "unstarted",
+        seen: { outcome: { kind: "interrupted", message: why }, wasAsked: true },
+        why,
+        failure: undefined,
+      };
     }
     return await withInput(launcher, prepared.launch, job);
   } catch (error) {
@@ -60,5 +65,10 @@ function unstarted(failure: Failure): PreparedJob {
   const faults = failure.details.map((fault) => `${fault.place} ${fault.problem}`).join("; ");
   const why = faults === "" ? messageOf(failure) : `${messageOf(failure)}: ${faults}`;
   if (failure.code !== "launch_invalid") return { kind: "unstarted", seen: notStarted(why), why, failure };
-  return { kind: "unstarted", seen: { outcome: { kind: "exec-failed", message: why }, wasAsked: true }, why, failure: undefined };
+  return {
+    kind: "unstarted",
+    seen: { outcome: { kind: "exec-failed", message: why }, wasAsked: true },
+    why,
+    failure: undefined,
+  };
 }

@@ -21,7 +21,8 @@ export function parseResult(bytes: Uint8Array): Result {
   const [fault] = unstorable(result, "");
   if (fault !== undefined) return dropped(`${fault.place === "" ? "it" : fault.place} ${fault.problem}`);
   // Written again it may be longer than it was: 1e20 becomes 100000000000000000000.
-  if (Buffer.byteLength(JSON.stringify(result)) > JOB_RESULT_BYTES_MAX) return dropped(`it is larger than ${JOB_RESULT_BYTES_MAX} bytes`);
+  if (Buffer.byteLength(JSON.stringify(result)) > JOB_RESULT_BYTES_MAX)
+    return dropped(`it is larger than ${JOB_RESULT_BYTES_MAX} bytes`);
   return { result };
 }
 

@@ -20,7 +20,11 @@ const terminal: Terminal = {
   newKey: () => crypto.randomUUID(),
   onInterrupt: (listener) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, listener);
-    return { [Symbol.dispose]: () => void ["SIGINT", "SIGTERM"].forEach((signal) => process.off(signal, listener)) };
+    return {
+      [Symbol.dispose]: () => {
+        for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, listener);
+      },
+    };
   },
   readFile: (file) => (file === "-" ? readStandardInput() : readFile(file, "utf8")),
 };

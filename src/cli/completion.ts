@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // completion bash | zsh | fish: a script made from the command tree, so that it cannot lag behind it.
 
-import { type Command, Option } from "commander";
-import { Argument } from "commander";
+import { Argument, type Command, type Option } from "commander";
 import { example, type Tree } from "./command.ts";
 
 type Words = { readonly path: string; readonly words: readonly string[] };

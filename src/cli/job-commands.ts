@@ -120,9 +120,12 @@ function addLogs(job: Command, { terminal }: Tree): void {
       ) => {
         const client = connect(terminal);
         const leave = new AbortController();
-        using _interrupt = terminal.onInterrupt(() => leave.abort());
-        if (isFollowing === true && json !== true && only === undefined)
-          return void (await streamLog(terminal, client, id, leave.signal));
+        using stack = new DisposableStack();
+        stack.use(terminal.onInterrupt(() => leave.abort()));
+        if (isFollowing === true && json !== true && only === undefined) {
+          await streamLog(terminal, client, id, leave.signal);
+          return;
+        }
         for (let after: string | undefined; !leave.signal.aborted; ) {
           const page = await client.call("jobLogs", {
             params: { jobId: id },

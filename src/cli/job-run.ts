@@ -18,14 +18,19 @@ const AWAY_MS_MAX = 120_000;
 export async function follow(terminal: Terminal, client: Client, job: Job): Promise<number> {
   const leave = new AbortController();
   let interrupts = 0;
-  using _interrupt = terminal.onInterrupt(() => {
+  using stack = new DisposableStack();
+  const interrupted = (): void => {
     interrupts++;
-    if (interrupts > 1) return leave.abort();
+    if (interrupts > 1) {
+      leave.abort();
+      return;
+    }
     say(terminal, `cancelling ${job.id}; once more to leave it`);
     client
       .call("jobCancel", { params: { jobId: job.id } })
       .catch((error: unknown) => say(terminal, `could not cancel: ${messageOf(error)}`));
-  });
+  };
+  stack.use(terminal.onInterrupt(interrupted));
   say(terminal, `${job.id} ${job.state}`);
   const told = new AbortController();
   const telling = tellStates(terminal, client, job, AbortSignal.any([leave.signal, told.signal]));

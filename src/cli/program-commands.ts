@@ -3,7 +3,10 @@
 
 import { type Command, Option } from "commander";
 import { example, type Tree } from "./command.ts";
+import type { Programs } from "./programs.ts";
 import { parseDuration, parseWhole } from "./units.ts";
+
+type OptionsOf<Name extends "up" | "controller" | "agent"> = Parameters<Programs[Name]>[0];
 
 export function addProgramCommands(program: Command, { programs, setExitCode }: Tree): void {
   const root = () =>
@@ -17,7 +20,7 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
     .option("--once", "end after the first job")
     .addOption(listen())
     .addOption(root())
-    .action(async (options) => setExitCode(await programs.up(options)));
+    .action(async (options: OptionsOf<"up">) => setExitCode(await programs.up(options)));
   example(up, "holdfast up", "holdfast up --once", "holdfast up --listen 10.0.0.5:7440");
 
   const controller = program
@@ -27,7 +30,7 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
     .option("--no-migrate", "refuse an older schema instead of migrating it")
     .addOption(listen())
     .addOption(root())
-    .action(async (options) => setExitCode(await programs.controller(options)));
+    .action(async (options: OptionsOf<"controller">) => setExitCode(await programs.controller(options)));
   example(
     controller,
     "DATABASE_URL=postgres://holdfast@db/holdfast holdfast controller --listen 0.0.0.0:7440",
@@ -57,7 +60,7 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
     .addOption(root())
     .addOption(new Option("--lifeline").hideHelp())
     .addOption(new Option("--die-after-claim").hideHelp())
-    .action(async ({ stopGrace, ...options }) =>
+    .action(async ({ stopGrace, ...options }: OptionsOf<"agent"> & { readonly stopGrace?: number }) =>
       setExitCode(await programs.agent({ ...options, ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }) })),
     );
   example(

@@ -20,7 +20,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 }
 
 function visibleLength(text: string): number {
-  return [...stripVTControlCharacters(text)].length;
+  return Array.from(new Intl.Segmenter().segment(stripVTControlCharacters(text))).length;
 }
 
 /** Lines of "name  value", aligned. */

@@ -104,14 +104,14 @@ export function createClient(options: ClientOptions): Client {
     async call(name, input, callOptions = {}) {
       const timeout = AbortSignal.timeout(callOptions.timeoutMs ?? TIMEOUT_MS);
       const signal = callOptions.signal === undefined ? timeout : AbortSignal.any([callOptions.signal, timeout]);
-      const response = await request(routes[name], input as LooseInput, signal);
+      const response = await request(routes[name], input, signal);
       const body = await readBody(response, options.baseUrl);
       if (!response.ok) throw failureOf(response.status, body, options.baseUrl);
       return body as ReplyOf<RouteOf<typeof name>>;
     },
     async *stream(name, input, callOptions = {}) {
       const signal = callOptions.signal ?? new AbortController().signal;
-      const response = await request(routes[name], input as LooseInput, signal);
+      const response = await request(routes[name], input, signal);
       if (!response.ok || response.body === null) {
         throw failureOf(response.status, await readBody(response, options.baseUrl), options.baseUrl);
       }

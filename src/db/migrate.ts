@@ -63,7 +63,7 @@ export async function migrationStatus(
 ): Promise<MigrationStatus> {
   return withClient(connection, async (client) => {
     await checkServer(client);
-    const known = await client.query("select to_regclass('app.migration') is not null as known");
+    const known = await client.query<{ known: boolean }>("select to_regclass('app.migration') is not null as known");
     const applied = known.rows[0]?.known === true ? await readApplied(client) : [];
     const pending = checkApplied(applied, migrations);
     return {

@@ -56,7 +56,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     connectionTimeoutMillis: 10_000,
-  } as pg.PoolConfig);
+  });
   pool.on("error", (error) =>
     options.log.warn({ error: messageOf(error) }, "a database connection was lost while idle"),
   );
@@ -99,9 +99,7 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
     const promise =
       params === undefined ? client.query(sql) : client.query({ name: nameOf(sql), text: sql, values: [...params] });
     sent.push(promise);
-    // Every promise is looked at below; until then it must not count as unhandled.
-    promise.catch(() => {});
-    return promise;
+    return quiet(promise);
   };
   try {
     void send("begin");
@@ -123,7 +121,9 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
       throw new Failure("internal", `a transaction ended with ${command} where COMMIT was asked for`);
     return outcome.value;
   } catch (error) {
-    if (isConnectionLost(error)) broken ??= error instanceof Error ? error : new Error(messageOf(error));
+    // A connection whose prepared statements a migration outdated is replaced too.
+    if (isConnectionLost(error) || isOutdatedPlan(error))
+      broken ??= error instanceof Error ? error : new Error(messageOf(error));
     else if (broken === undefined) await client.query("rollback").catch(noteBroken);
     throw error;
   } finally {
@@ -133,24 +133,30 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
 }
 
 function txOf(send: (sql: string, params: readonly unknown[]) => Promise<pg.QueryResult>): Tx {
-  const query = async <Row>(sql: string, params: readonly unknown[]): Promise<Rows<Row>> => {
-    const result = await send(sql, params);
-    return { rows: result.rows as Row[], count: result.rowCount ?? 0 };
-  };
-  return {
-    query,
-    one: async <Row>(sql: string, params: readonly unknown[]) => {
-      const { rows } = await query<Row>(sql, params);
-      const [row] = rows;
-      if (row === undefined || rows.length > 1) throw new Error(`bug: expected one row, got ${rows.length}: ${sql}`);
-      return row;
-    },
-    maybeOne: async <Row>(sql: string, params: readonly unknown[]) => {
-      const { rows } = await query<Row>(sql, params);
+  const query = <Row>(sql: string, params: readonly unknown[]): Promise<Rows<Row>> =>
+    quiet(send(sql, params).then((result) => ({ rows: result.rows as Row[], count: result.rowCount ?? 0 })));
+  const atMostOne = <Row>(sql: string, params: readonly unknown[]): Promise<Row | undefined> =>
+    query<Row>(sql, params).then(({ rows }) => {
       if (rows.length > 1) throw new Error(`bug: expected at most one row, got ${rows.length}: ${sql}`);
       return rows[0];
-    },
+    });
+  return {
+    query,
+    maybeOne: (sql, params) => quiet(atMostOne(sql, params)),
+    one: <Row>(sql: string, params: readonly unknown[]) =>
+      quiet(
+        atMostOne<Row>(sql, params).then((row) => {
+          if (row === undefined) throw new Error(`bug: expected one row, got none: ${sql}`);
+          return row;
+        }),
+      ),
   };
+}
+
+/** Not awaited by the body is not unhandled: the transaction looks at every query before it commits. */
+function quiet<Value>(promise: Promise<Value>): Promise<Value> {
+  promise.catch(() => {});
+  return promise;
 }
 
 const names = new Map<string, string>();
@@ -167,7 +173,11 @@ function nameOf(sql: string): string {
 /** Serialization failure, deadlock, and a plan that a migration outdated: the same body may succeed at once. */
 function isWorthRetrying(error: unknown): boolean {
   const code = codeOf(error);
-  return code === "40001" || code === "40P01" || (code === "0A000" && messageOf(error).includes("cached plan"));
+  return code === "40001" || code === "40P01" || isOutdatedPlan(error);
+}
+
+function isOutdatedPlan(error: unknown): boolean {
+  return codeOf(error) === "0A000" && messageOf(error).includes("cached plan");
 }
 
 function isConnectionLost(error: unknown): boolean {

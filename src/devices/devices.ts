@@ -50,7 +50,13 @@ export async function scanGpus(): Promise<readonly Device[]> {
   const present = readKernelGpus();
   const run = await runTool("nvidia-smi", NVIDIA_QUERY);
   const others = await Promise.all(present.filter((card) => card.vendor !== "nvidia").map(otherDevice));
-  return [...joinNvidia(present.filter((card) => card.vendor === "nvidia"), run), ...others];
+  return [
+    ...joinNvidia(
+      present.filter((card) => card.vendor === "nvidia"),
+      run,
+    ),
+    ...others,
+  ];
 }
 
 async function otherDevice(card: Present): Promise<Device> {
@@ -61,11 +67,20 @@ async function otherDevice(card: Present): Promise<Device> {
 /** AMD and Intel: what the kernel tells. blocked: why the device node cannot be opened. */
 export function joinOther(card: Present, blocked: string | undefined): Device {
   const vendorName = card.vendor === "amd" ? "AMD" : "Intel";
-  const name = card.model ?? `${vendorName} GPU ${card.deviceId === "" ? card.address : `[${card.deviceId}] at ${card.address}`}`;
-  const base = { kind: "gpu", vendor: card.vendor, name: name.slice(0, 256), memoryBytes: card.memoryBytes, unified: null, driver: card.driver } as const;
+  const name =
+    card.model ?? `${vendorName} GPU ${card.deviceId === "" ? card.address : `[${card.deviceId}] at ${card.address}`}`;
+  const base = {
+    kind: "gpu",
+    vendor: card.vendor,
+    name: name.slice(0, 256),
+    memoryBytes: card.memoryBytes,
+    unified: null,
+    driver: card.driver,
+  } as const;
   if (blocked !== undefined) return { ...base, state: "unreadable", reason: blocked };
   if (card.driver === null) return { ...base, state: "unreadable", reason: "no driver is bound to it" };
-  if (card.memoryBytes === null) return { ...base, state: "memory-unknown", reason: `${card.driver} does not tell its memory` };
+  if (card.memoryBytes === null)
+    return { ...base, state: "memory-unknown", reason: `${card.driver} does not tell its memory` };
   return { ...base, state: "ok", reason: null };
 }
 
@@ -76,7 +91,10 @@ async function whyClosed(node: string): Promise<string | undefined> {
     return undefined;
   } catch (error) {
     const code = codeOf(error);
-    if (code === "EACCES" || code === "EPERM") return `this account may not open ${node}: add it to the group that owns it`;
-    return code === "ENOENT" ? `${node} does not exist: the compute driver is not loaded` : `${node} cannot be opened (${code})`;
+    if (code === "EACCES" || code === "EPERM")
+      return `this account may not open ${node}: add it to the group that owns it`;
+    return code === "ENOENT"
+      ? `${node} does not exist: the compute driver is not loaded`
+      : `${node} cannot be opened (${code})`;
   }
 }

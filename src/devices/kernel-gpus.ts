@@ -6,17 +6,24 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Present } from "./device.ts";
 
-const VENDORS: { readonly [id: string]: Present["vendor"] } = { "0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel" };
+const VENDORS: { readonly [id: string]: Present["vendor"] } = {
+  "0x10de": "nvidia",
+  "0x1002": "amd",
+  "0x8086": "intel",
+};
 
 /** roots only for tests on recorded trees. */
-export function readKernelGpus(roots: { readonly sys: string; readonly proc: string } = { sys: "/sys", proc: "/proc" }): readonly Present[] {
+export function readKernelGpus(
+  roots: { readonly sys: string; readonly proc: string } = { sys: "/sys", proc: "/proc" },
+): readonly Present[] {
   const found = new Map<string, Present>();
   const add = (device: Present | undefined): void => {
     if (device !== undefined && !found.has(device.address)) found.set(device.address, device);
   };
   const pci = path.join(roots.sys, "bus/pci/devices");
   for (const address of list(pci)) {
-    if (/^0x03/.test(read(path.join(pci, address, "class")) ?? "")) add(deviceIn(path.join(pci, address), address, roots.proc));
+    if (read(path.join(pci, address, "class"))?.startsWith("0x03") === true)
+      add(deviceIn(path.join(pci, address), address, roots.proc));
   }
   const drm = path.join(roots.sys, "class/drm");
   for (const card of list(drm).filter((name) => /^card\d+$/.test(name))) {

@@ -12,7 +12,8 @@ import { parseCpuName, parseMeminfo } from "./machine.ts";
 import { runTool } from "./tool.ts";
 
 test("reads total and available memory, and never counts swap", () => {
-  const text = "MemTotal:       127535020 kB\nMemFree:         1000 kB\nMemAvailable:   117440512 kB\nSwapTotal:      16777212 kB\n";
+  const text =
+    "MemTotal:       127535020 kB\nMemFree:         1000 kB\nMemAvailable:   117440512 kB\nSwapTotal:      16777212 kB\n";
   assert.deepEqual(parseMeminfo(text), { totalBytes: 127535020 * 1024, availableBytes: 117440512 * 1024 });
   assert.equal(parseMeminfo(""), undefined);
 });
@@ -41,20 +42,36 @@ test("finds the cards of the three vendors and leaves out virtual displays", (co
   write("sys/bus/pci/devices/0000:02:00.0/mem_info_vram_total", "536870912");
   write("proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA GeForce RTX 4090\nIRQ: 1");
   const found = readKernelGpus({ sys: path.join(root, "sys"), proc: path.join(root, "proc") });
-  assert.deepEqual(found.map(({ address, vendor, model, memoryBytes }) => [address, vendor, model, memoryBytes]), [
-    ["0000:01:00.0", "nvidia", "NVIDIA GeForce RTX 4090", null],
-    ["0000:02:00.0", "amd", null, 536870912],
-  ]);
+  assert.deepEqual(
+    found.map(({ address, vendor, model, memoryBytes }) => [address, vendor, model, memoryBytes]),
+    [
+      ["0000:01:00.0", "nvidia", "NVIDIA GeForce RTX 4090", null],
+      ["0000:02:00.0", "amd", null, 536870912],
+    ],
+  );
 });
 
 test("a card that cannot be opened says what is missing", () => {
-  const card = { address: "0000:02:00.0", vendor: "amd", deviceId: "1586", model: null, driver: "amdgpu", memoryBytes: 1 } as const;
-  assert.deepEqual([joinOther(card, undefined).state, joinOther(card, "may not open /dev/kfd").state], ["ok", "unreadable"]);
+  const card = {
+    address: "0000:02:00.0",
+    vendor: "amd",
+    deviceId: "1586",
+    model: null,
+    driver: "amdgpu",
+    memoryBytes: 1,
+  } as const;
+  assert.deepEqual(
+    [joinOther(card, undefined).state, joinOther(card, "may not open /dev/kfd").state],
+    ["ok", "unreadable"],
+  );
   assert.equal(joinOther({ ...card, memoryBytes: null }, undefined).state, "memory-unknown");
 });
 
 test("a tool that hangs is left behind at its deadline, a missing one is told", async () => {
   assert.equal((await runTool("sleep", ["30"], 50)).kind, "hung");
   assert.equal((await runTool("holdfast-no-such-tool", [])).kind, "missing");
-  assert.deepEqual(await runTool("sh", ["-c", "echo NVML: mismatch; exit 18"]), { kind: "failed", message: "NVML: mismatch" });
+  assert.deepEqual(await runTool("sh", ["-c", "echo NVML: mismatch; exit 18"]), {
+    kind: "failed",
+    message: "NVML: mismatch",
+  });
 });

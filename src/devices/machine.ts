@@ -20,7 +20,8 @@ export function parseMeminfo(text: string): Memory | undefined {
 
 export function readMemory(): Memory {
   const memory = parseMeminfo(fs.readFileSync("/proc/meminfo", "latin1"));
-  if (memory === undefined) throw new Failure("system_call_failed", "/proc/meminfo does not tell the memory of this machine");
+  if (memory === undefined)
+    throw new Failure("system_call_failed", "/proc/meminfo does not tell the memory of this machine");
   return memory;
 }
 
@@ -50,5 +51,14 @@ export function readMachine(): Machine {
 
 export function cpuDevice(machine: Machine, memory: Memory): Device {
   const vendor = /amd/i.test(machine.cpuName) ? "amd" : /intel/i.test(machine.cpuName) ? "intel" : "unknown";
-  return { kind: "cpu", vendor, name: machine.cpuName, memoryBytes: memory.totalBytes, unified: true, driver: null, state: "ok", reason: null };
+  return {
+    kind: "cpu",
+    vendor,
+    name: machine.cpuName,
+    memoryBytes: memory.totalBytes,
+    unified: true,
+    driver: null,
+    state: "ok",
+    reason: null,
+  };
 }

@@ -4,7 +4,10 @@
 
 import type { Device, DeviceState, Present } from "./device.ts";
 
-export const NVIDIA_QUERY = ["--query-gpu=pci.bus_id,name,memory.total,driver_version", "--format=csv,noheader,nounits"] as const;
+export const NVIDIA_QUERY = [
+  "--query-gpu=pci.bus_id,name,memory.total,driver_version",
+  "--format=csv,noheader,nounits",
+] as const;
 
 export type NvidiaRow = {
   readonly address: string;
@@ -31,12 +34,14 @@ export function parseNvidiaRows(output: string): readonly NvidiaRow[] {
     // A name could hold a comma; a line of another kind ("Unable to determine the device handle …") has no address.
     if (cells.length < 4 || !/^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i.test(address)) return [];
     const mebibytes = /^\d+$/.test(memory) ? Number(memory) : null;
-    return [{
-      address: shortAddress(address),
-      name: cells.slice(1, -2).join(", "),
-      memoryBytes: mebibytes === null || mebibytes === 0 ? null : mebibytes * 2 ** 20,
-      driver: known(driver),
-    }];
+    return [
+      {
+        address: shortAddress(address),
+        name: cells.slice(1, -2).join(", "),
+        memoryBytes: mebibytes === null || mebibytes === 0 ? null : mebibytes * 2 ** 20,
+        driver: known(driver),
+      },
+    ];
   });
 }
 
@@ -57,20 +62,41 @@ export function joinNvidia(present: readonly Present[], run: ToolRun): readonly 
 }
 
 function fromRow(row: NvidiaRow): Device {
-  const base = { kind: "gpu", vendor: "nvidia", name: row.name.slice(0, 256), memoryBytes: row.memoryBytes, driver: row.driver?.slice(0, 256) ?? null } as const;
+  const base = {
+    kind: "gpu",
+    vendor: "nvidia",
+    name: row.name.slice(0, 256),
+    memoryBytes: row.memoryBytes,
+    driver: row.driver?.slice(0, 256) ?? null,
+  } as const;
   if (INTEGRATED.test(row.name)) {
     return { ...base, unified: true, state: "ok", reason: "shares the memory of the machine" };
   }
   if (row.memoryBytes === null) {
-    return { ...base, unified: null, state: "memory-unknown", reason: "nvidia-smi does not tell its memory, and it is not known to share the machine's" };
+    return {
+      ...base,
+      unified: null,
+      state: "memory-unknown",
+      reason: "nvidia-smi does not tell its memory, and it is not known to share the machine's",
+    };
   }
   return { ...base, unified: false, state: "ok", reason: null };
 }
 
 function withoutRow(card: Present, run: ToolRun): Device {
   const [state, reason] = whyUnread(card, run);
-  const name = card.model ?? `NVIDIA GPU ${card.deviceId === "" ? card.address : `[10de:${card.deviceId}] at ${card.address}`}`;
-  return { kind: "gpu", vendor: "nvidia", name, memoryBytes: null, unified: null, driver: card.driver, state, reason: reason.slice(0, 512) };
+  const name =
+    card.model ?? `NVIDIA GPU ${card.deviceId === "" ? card.address : `[10de:${card.deviceId}] at ${card.address}`}`;
+  return {
+    kind: "gpu",
+    vendor: "nvidia",
+    name,
+    memoryBytes: null,
+    unified: null,
+    driver: card.driver,
+    state,
+    reason: reason.slice(0, 512),
+  };
 }
 
 function whyUnread(card: Present, run: ToolRun): readonly [DeviceState, string] {
@@ -78,6 +104,7 @@ function whyUnread(card: Present, run: ToolRun): readonly [DeviceState, string] 
   if (run.kind === "failed") return ["unreadable", `nvidia-smi: ${run.message}`];
   if (run.kind === "answered") return ["unreadable", `the kernel shows it at ${card.address}, nvidia-smi does not`];
   if (card.driver === null) return ["tool-missing", "no driver is bound to it, and nvidia-smi is not installed"];
-  if (card.driver !== "nvidia") return ["tool-missing", `it is driven by ${card.driver}, not by NVIDIA's driver; nvidia-smi is not installed`];
+  if (card.driver !== "nvidia")
+    return ["tool-missing", `it is driven by ${card.driver}, not by NVIDIA's driver; nvidia-smi is not installed`];
   return ["tool-missing", "nvidia-smi is not in the path of this account"];
 }

@@ -8,9 +8,16 @@ export const TOOL_DEADLINE_MS = 5_000;
 const OUTPUT_LENGTH_MAX = 256 * 1024;
 
 /** Never rejects. The child gets no input and only PATH. */
-export function runTool(command: string, parameters: readonly string[], deadlineMs: number = TOOL_DEADLINE_MS): Promise<ToolRun> {
+export function runTool(
+  command: string,
+  parameters: readonly string[],
+  deadlineMs: number = TOOL_DEADLINE_MS,
+): Promise<ToolRun> {
   return new Promise((resolve) => {
-    const child = spawn(command, parameters, { stdio: ["ignore", "pipe", "pipe"], env: { PATH: TOOL_PATH, LC_ALL: "C" } });
+    const child = spawn(command, parameters, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: TOOL_PATH, LC_ALL: "C" },
+    });
     let output = "";
     let errors = "";
     // Not on its end: a child stuck in the kernel does not die by SIGKILL either.
@@ -43,5 +50,8 @@ export function runTool(command: string, parameters: readonly string[], deadline
 const TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib:/opt/rocm/bin";
 
 function firstLine(text: string): string | undefined {
-  return text.split("\n").map((line) => line.trim()).find((line) => line !== "");
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .find((line) => line !== "");
 }

@@ -37,7 +37,10 @@ test("refuses a credential in a field of another name, and does not repeat it", 
 test("tells all faults at once", () => {
   const failure = failureOf({ controllerUrl: "ftp://x", name: 7, colour: "red" });
   assert.equal(failure.code, "config_invalid");
-  assert.deepEqual(failure.details.map((fault) => fault.place.split(": ")[1]), ["colour", "nodeId", "name", "controllerUrl"]);
+  assert.deepEqual(
+    failure.details.map((fault) => fault.place.split(": ")[1]),
+    ["colour", "nodeId", "name", "controllerUrl"],
+  );
 });
 
 test("says that a file is not JSON or not an object", () => {

@@ -7,7 +7,6 @@ import path from "node:path";
 import { codeOf, Failure, type Fault } from "../std/errors.ts";
 import { fileFailure } from "../std/files.ts";
 import { nodeDirectory } from "./node-key.ts";
-import { writePrivateFile } from "./private-file.ts";
 
 export type AgentConfig = {
   readonly controllerUrl: string;
@@ -34,10 +33,6 @@ export function loadAgentConfig(root: string): AgentConfig | undefined {
   }
 }
 
-export function saveAgentConfig(root: string, config: AgentConfig): void {
-  writePrivateFile(agentConfigFile(root), encodeAgentConfig(config));
-}
-
 export function encodeAgentConfig(config: AgentConfig): string {
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
@@ -55,10 +50,13 @@ export function parseAgentConfig(text: string, file: string): AgentConfig {
   const fields = new Map<string, unknown>(Object.entries(value));
   const secrets = secretFaults(fields, file);
   if (secrets.length > 0) {
-    throw new Failure("secret_in_config", `${file} holds something like a secret: ${placesOf(secrets)}`, { details: secrets });
+    throw new Failure("secret_in_config", `${file} holds something like a secret: ${placesOf(secrets)}`, {
+      details: secrets,
+    });
   }
   const faults = fieldFaults(fields, file);
-  if (faults.length > 0) throw new Failure("config_invalid", `${file} has faults at ${placesOf(faults)}`, { details: faults });
+  if (faults.length > 0)
+    throw new Failure("config_invalid", `${file} has faults at ${placesOf(faults)}`, { details: faults });
   const [controllerUrl, nodeId, name] = KEYS.map((key) => String(fields.get(key)));
   return { controllerUrl: controllerUrl ?? "", nodeId: nodeId ?? "", name: name ?? "" };
 }
@@ -66,7 +64,10 @@ export function parseAgentConfig(text: string, file: string): AgentConfig {
 function secretFaults(fields: ReadonlyMap<string, unknown>, file: string): readonly Fault[] {
   return [...fields]
     .filter(([key, value]) => SECRET_KEY.test(key) || SECRET_VALUE.test(JSON.stringify(value)))
-    .map(([key]) => ({ place: `${file}: ${key}`, problem: "looks like a secret: give it by environment or standard input" }));
+    .map(([key]) => ({
+      place: `${file}: ${key}`,
+      problem: "looks like a secret: give it by environment or standard input",
+    }));
 }
 
 function fieldFaults(fields: ReadonlyMap<string, unknown>, file: string): readonly Fault[] {

@@ -27,7 +27,7 @@ function recordingClient(sent: Sent[], answers: (() => Response)[]): ReturnType<
   return createClient({
     baseUrl: "http://controller.test",
     fetch: async (_url, init) => {
-      sent.push({ headers: new Headers(init?.headers), body: JSON.parse(String(init?.body)) });
+      sent.push({ headers: new Headers(init?.headers), body: JSON.parse(String(init?.body)) as Sent["body"] });
       const answer = answers.shift();
       if (answer === undefined) throw new TypeError("connection reset");
       return answer();
@@ -41,7 +41,9 @@ test("a lost answer is repeated with the same key, the same hash and the same co
   const root = temporaryRoot(context);
   const sent: Sent[] = [];
   const lost = recordingClient(sent, []);
-  await assert.rejects(pair({ client: lost, code: "ABCD-1234", root, random: systemRandom }), { code: "controller_unreachable" });
+  await assert.rejects(pair({ client: lost, code: "ABCD-1234", root, random: systemRandom }), {
+    code: "controller_unreachable",
+  });
   assert.equal(loadAgentConfig(root), undefined);
   const paired = await pair({ client: recordingClient(sent, [reply]), code: "ABCD-1234", root, random: systemRandom });
   assert.equal(paired.organisationName, "Home");
@@ -69,7 +71,9 @@ test("another code makes another node: its key and credential are new, and the o
   await pair({ client: recordingClient(sent, [reply]), code: "one", root, random: systemRandom });
   const before = loadCredential(root);
   const refusal = () => Response.json({ code: "pairing_code_unknown", message: "no", requestId: "r" }, { status: 401 });
-  await assert.rejects(pair({ client: recordingClient(sent, [refusal]), code: "two", root, random: systemRandom }), { code: "pairing_code_unknown" });
+  await assert.rejects(pair({ client: recordingClient(sent, [refusal]), code: "two", root, random: systemRandom }), {
+    code: "pairing_code_unknown",
+  });
   assert.equal(loadCredential(root), before);
   await pair({ client: recordingClient(sent, [reply]), code: "three", root, random: systemRandom });
   assert.notEqual(loadCredential(root), before);
@@ -83,7 +87,8 @@ test("a crash between the answer and the end of the pairing is finished at the n
   const node = path.join(root, "node");
   const credential = loadCredential(root);
   fs.mkdirSync(path.join(node, "pairing-x"));
-  for (const file of ["credential", "agent.json"]) fs.renameSync(path.join(node, file), path.join(node, "pairing-x", file));
+  for (const file of ["credential", "agent.json"])
+    fs.renameSync(path.join(node, file), path.join(node, "pairing-x", file));
   finishPairing(root);
   assert.equal(loadCredential(root), credential);
   assert.equal(loadAgentConfig(root)?.name, "spark");
@@ -110,13 +115,22 @@ test("a credential that others can read is refused", async (context) => {
 });
 
 test("an empty and a damaged credential are told apart, and neither is repeated", () => {
-  assert.throws(() => parseCredential(" \n", "standard input"), { code: "secret_missing", message: /standard input is empty/ });
-  assert.throws(() => parseCredential("hfn_short", "the file"), (error: Error) => codeOf(error) === "config_invalid" && !error.message.includes("hfn_short"));
+  assert.throws(() => parseCredential(" \n", "standard input"), {
+    code: "secret_missing",
+    message: /standard input is empty/,
+  });
+  assert.throws(
+    () => parseCredential("hfn_short", "the file"),
+    (error: Error) => codeOf(error) === "config_invalid" && !error.message.includes("hfn_short"),
+  );
 });
 
 test("a root that cannot be used is named", async (context) => {
   const root = temporaryRoot(context);
   fs.writeFileSync(path.join(root, "file"), "");
   const broken = path.join(root, "file", "below");
-  await assert.rejects(pair({ client: recordingClient([], [reply]), code: "one", root: broken, random: systemRandom }), { code: "root_unusable", message: /file\/below/ });
+  await assert.rejects(
+    pair({ client: recordingClient([], [reply]), code: "one", root: broken, random: systemRandom }),
+    { code: "root_unusable", message: /file\/below/ },
+  );
 });

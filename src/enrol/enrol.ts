@@ -12,7 +12,14 @@ import { Failure } from "../std/errors.ts";
 import { fileFailure, makeDirectory } from "../std/files.ts";
 import type { Random } from "../std/random.ts";
 import { type AgentConfig, encodeAgentConfig } from "./agent-config.ts";
-import { credentialHash, loadOrDrawCredential, loadOrMakeNodeKey, nodeDirectory, publicKeyText, signText } from "./node-key.ts";
+import {
+  credentialHash,
+  loadOrDrawCredential,
+  loadOrMakeNodeKey,
+  nodeDirectory,
+  publicKeyText,
+  signText,
+} from "./node-key.ts";
 import { syncDirectory, writePrivateFile } from "./private-file.ts";
 
 export type PairOptions = {
@@ -34,16 +41,23 @@ const STAGING_PREFIX = "pairing-";
 export async function pair(options: PairOptions): Promise<Paired> {
   const { client, root, random } = options;
   const code = options.code.trim();
-  if (!/^[\x21-\x7e]{1,256}$/.test(code)) throw new Failure("secret_missing", "the pairing code is empty or damaged: copy it again");
+  if (!/^[\x21-\x7e]{1,256}$/.test(code))
+    throw new Failure("secret_missing", "the pairing code is empty or damaged: copy it again");
   makeDirectory(nodeDirectory(root), 0o700);
-  const staging = path.join(nodeDirectory(root), `${STAGING_PREFIX}${createHash("sha256").update(code).digest("hex").slice(0, 16)}`);
+  const staging = path.join(
+    nodeDirectory(root),
+    `${STAGING_PREFIX}${createHash("sha256").update(code).digest("hex").slice(0, 16)}`,
+  );
   makeDirectory(staging, 0o700);
   const key = loadOrMakeNodeKey(staging);
   const publicKey = publicKeyText(key);
   const hash = credentialHash(loadOrDrawCredential(staging, random));
   const reply = await client.call(
     "nodePair",
-    { pairingCode: code, body: { publicKey, credentialHash: hash, signature: signText(key, pairMessage(code, publicKey, hash)) } },
+    {
+      pairingCode: code,
+      body: { publicKey, credentialHash: hash, signature: signText(key, pairMessage(code, publicKey, hash)) },
+    },
     options.signal === undefined ? {} : { signal: options.signal },
   );
   const config = { controllerUrl: client.baseUrl, nodeId: reply.nodeId, name: reply.name };
@@ -59,7 +73,8 @@ export function finishPairing(root: string): void {
     for (const staging of stagings(directory)) {
       if (!fs.existsSync(path.join(staging, "agent.json"))) continue;
       for (const file of FILES) {
-        if (fs.existsSync(path.join(staging, file))) fs.renameSync(path.join(staging, file), path.join(directory, file));
+        if (fs.existsSync(path.join(staging, file)))
+          fs.renameSync(path.join(staging, file), path.join(directory, file));
       }
       syncDirectory(directory);
       // What other codes have staged belongs to no node.
@@ -72,5 +87,8 @@ export function finishPairing(root: string): void {
 
 function stagings(directory: string): readonly string[] {
   if (!fs.existsSync(directory)) return [];
-  return fs.readdirSync(directory).filter((name) => name.startsWith(STAGING_PREFIX)).map((name) => path.join(directory, name));
+  return fs
+    .readdirSync(directory)
+    .filter((name) => name.startsWith(STAGING_PREFIX))
+    .map((name) => path.join(directory, name));
 }

@@ -31,7 +31,9 @@ export function loadOrMakeNodeKey(directory: string): KeyObject {
     const key = createPrivateKey(text);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch (error) {
-    throw new Failure("config_invalid", `${file} is not a private key in PEM: restore it, or delete it and pair anew`, { cause: error });
+    throw new Failure("config_invalid", `${file} is not a private key in PEM: restore it, or delete it and pair anew`, {
+      cause: error,
+    });
   }
   throw new Failure("config_invalid", `${file} is not an Ed25519 key: restore it, or delete it and pair anew`);
 }
@@ -65,9 +67,13 @@ export function loadOrDrawCredential(directory: string, random: Random): string 
 /** Checks the form; place says where the text came from, and the text itself is never repeated. */
 export function parseCredential(text: string, place: string): string {
   const credential = text.trim();
-  if (credential === "") throw new Failure("secret_missing", `${place} is empty: it should hold the node's credential (hfn_…)`);
+  if (credential === "")
+    throw new Failure("secret_missing", `${place} is empty: it should hold the node's credential (hfn_…)`);
   if (!CREDENTIAL_PATTERN.test(credential)) {
-    throw new Failure("config_invalid", `${place} does not hold a node's credential: one begins with hfn_ and has 47 characters`);
+    throw new Failure(
+      "config_invalid",
+      `${place} does not hold a node's credential: one begins with hfn_ and has 47 characters`,
+    );
   }
   return credential;
 }

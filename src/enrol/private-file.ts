@@ -38,7 +38,10 @@ export function readPrivateFile(file: string): string | undefined {
   try {
     const mode = fs.fstatSync(fd).mode & 0o777;
     if ((mode & 0o077) !== 0) {
-      throw new Failure("secret_exposed", `${file} has mode 0${mode.toString(8)}: other accounts can reach this secret; chmod 600 it, and pair again if somebody may have read it`);
+      throw new Failure(
+        "secret_exposed",
+        `${file} has mode 0${mode.toString(8)}: other accounts can reach this secret; chmod 600 it, and pair again if somebody may have read it`,
+      );
     }
     return fs.readFileSync(fd, "utf8");
   } finally {

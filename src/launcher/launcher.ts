@@ -28,7 +28,7 @@ export { describeEnding, type Ending, type ExecStage, type Exit, signalName } fr
 export { type LaunchPaths, pathsIn } from "./launch-files.ts";
 export { shimPathFor } from "./shim.ts";
 export { type Account, type Environment, type LaunchSpec, launchIdOf, type Limits, type Purpose } from "./spec.ts";
-export { STOP_GRACE_MS, type Stopped } from "./stop.ts";
+export { type Stopped } from "./stop.ts";
 
 const IDENTITY_WAIT_MS = 10_000;
 const IDENTITY_POLL_MS = 20;

@@ -43,5 +43,3 @@ export const errorBody = exact({
 /** A page of a list: pass nextCursor as cursor to go on; null at the end. */
 export const page = <Schema extends Type.TSchema>(item: Schema) =>
   exact({ items: Type.Array(item), nextCursor: nullable(Type.String()) });
-
-export const empty = exact({});

@@ -48,7 +48,6 @@ export const errorTable = {
     78,
     "Another agent runs with this node's credential; stop one of them, or pair the copy as a node of its own.",
   ),
-  clock_off: row(400, "never", 65, "Set the clock of the node."),
   // The command line and its set-up
   usage: row(0, "never", 64, "See --help."),
   no_context: row(
@@ -92,6 +91,12 @@ export const errorTable = {
     94,
     "Dump the data with the version that wrote it, and restore it into a new root.",
   ),
+  launch_invalid: row(0, "never", 65, "Correct the places listed: a process cannot be given this."),
+  launch_failed: row(0, "later", 95, "Nothing was started; look at what is named and try again."),
+  launch_damaged: row(0, "never", 96, "Look at the launch directory that is named; nothing in it is started again."),
+  launch_newer: row(0, "never", 97, "The launch was written by a newer Holdfast: update this one."),
+  shim_unusable: row(0, "never", 98, "Restore native/prebuilt from the repository; the shim must be executable."),
+  secret_exposed: row(0, "never", 78, "Run chmod 600 on the file that is named, and consider its secret known."),
   system_call_failed: row(0, "later", 71, "Look at the errno; this may be a limit of the machine."),
 } as const satisfies Record<string, ErrorRow>;
 

@@ -60,7 +60,7 @@ test("every object that comes in refuses unknown fields, and none has a place fo
       seen.push(place);
       assert.equal(additionalProperties, false, `${place} lets unknown fields through`);
       assert.ok(
-        !Object.keys((properties ?? {}) as object).some((key) => /organisation/i.test(key)),
+        !Object.keys(properties ?? {}).some((key) => /organisation/i.test(key)),
         `${place} names an organisation`,
       );
     }

@@ -21,7 +21,7 @@ import {
   startsRequest,
   verdicts,
 } from "./agent-schema.ts";
-import { empty, exact, id, name, page } from "./common-schema.ts";
+import { exact, id, name, page } from "./common-schema.ts";
 import { cursor, job, jobDetail, jobEvent, jobListQuery, jobSubmission, logPage } from "./job-schema.ts";
 import { PAGE_MAX } from "./limits.ts";
 import { node, pairingCode } from "./node-schema.ts";
@@ -299,9 +299,6 @@ export const routes = {
     errors: ["session_superseded"],
   }),
 } as const;
-
-/** Answered with POST and no body: an empty object is accepted too. */
-export const noBody = empty;
 
 export type RouteName = keyof typeof routes;
 export type RouteOf<Name extends RouteName> = (typeof routes)[Name];

@@ -4,8 +4,3 @@
 export function assert(condition: unknown, why: string): asserts condition {
   if (!condition) throw new Error(`bug: ${why}`);
 }
-
-/** Marks a branch that the types say cannot be reached. */
-export function unreachable(value: never): never {
-  throw new Error(`bug: unreachable: ${JSON.stringify(value)}`);
-}

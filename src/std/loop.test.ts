@@ -74,7 +74,7 @@ test("disposal waits for the running round and is idempotent", async () => {
     log: silentLog,
     round: async (signal) => {
       started.resolve();
-      await systemClock.sleep(HOUR, signal);
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
       isDone = true;
     },
   });

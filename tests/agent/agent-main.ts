@@ -8,7 +8,11 @@ import { codeOf, messageOf } from "../../src/std/errors.ts";
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
 try {
-  process.exitCode = await runAgentCommand(JSON.parse(process.argv[2] ?? "{}") as AgentCommand, process.env, stop.signal);
+  process.exitCode = await runAgentCommand(
+    JSON.parse(process.argv[2] ?? "{}") as AgentCommand,
+    process.env,
+    stop.signal,
+  );
 } catch (error) {
   process.stderr.write(`${JSON.stringify({ failure: codeOf(error), message: messageOf(error) })}\n`);
   process.exitCode = errorRow(codeOf(error)).exit;

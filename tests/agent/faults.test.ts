@@ -32,7 +32,9 @@ test("a job that ended while no agent was there is reported with its real ending
   const world = await createWorld(t, { leaseMs: 20_000 });
   const { machine, agent } = await startNode(t, world, "one");
   const go = path.join(machine.root, "go");
-  const { id } = await world.admin.call("jobSubmit", { body: { command: ["sh", "-c", `${waitingCommand(go)[2]}; exit 7`] } });
+  const { id } = await world.admin.call("jobSubmit", {
+    body: { command: ["sh", "-c", `${waitingCommand(go)[2]}; exit 7`] },
+  });
   const pid = await pidOf(world, id);
   agent.process.kill("SIGKILL");
   await agent.ended;
@@ -55,7 +57,10 @@ test("an agent that comes back after its lease went to another stops the job and
   const lease = await until("the heir has the job", async () => (await heir.claim(1, { waitMs: 1000 }))[0]);
   await heir.start(id, lease.epoch);
   machine.start();
-  await until("the zombie is gone", () => !isRunning(pid) && machine.launches().length === 0);
+  await until("the zombie is gone", async () => {
+    await heir.renew(id, lease.epoch);
+    return !isRunning(pid) && machine.launches().length === 0;
+  });
   assert.equal(await heir.end(id, lease.epoch, { result: "heir" }), "done");
   assert.equal((await world.admin.call("jobShow", { params: { jobId: id } })).result, "heir");
 });
@@ -156,7 +161,13 @@ test("a retired node stops its jobs and ends with one line and exit code 77", as
   await world.admin.call("nodeRetire", { params: { nodeId } });
   assert.equal(await agent.ended, 77, agent.stderr());
   assert.ok(!isRunning(pid));
-  assert.equal(agent.stderr().split("\n").filter((line) => line.includes("refuses this node")).length, 1);
+  assert.equal(
+    agent
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes("refuses this node")).length,
+    1,
+  );
 });
 
 test("a copy with the same credential ends the first agent with 78, and the job stays with the process", async (t) => {
@@ -164,7 +175,8 @@ test("a copy with the same credential ends the first agent with 78, and the job 
   const { machine, agent } = await startNode(t, world, "one");
   const copy = createMachine(t);
   fs.mkdirSync(path.join(copy.root, "node"), { recursive: true });
-  for (const file of ["credential", "agent.json"]) fs.copyFileSync(path.join(machine.root, "node", file), path.join(copy.root, "node", file));
+  for (const file of ["credential", "agent.json"])
+    fs.copyFileSync(path.join(machine.root, "node", file), path.join(copy.root, "node", file));
   copy.start();
   assert.equal(await agent.ended, 78, agent.stderr());
 });
@@ -197,4 +209,47 @@ test("a retired machine is paired anew by a new code alone", async (t) => {
   machine.start({ join: world.url }, { HOLDFAST_PAIRING_CODE: code });
   const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
   await jobState(world, id, "succeeded");
+});
+
+test("a machine that cannot launch gives the job back, pauses its claims, and runs it once it can", async (t) => {
+  const world = await createWorld(t);
+  const { machine, agent } = await startNode(t, world, "one");
+  const launches = path.join(machine.root, "node", "launches");
+  fs.renameSync(launches, `${launches}.away`);
+  fs.writeFileSync(launches, "");
+  const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+  await until("the agent says so", () => agent.stderr().includes("could not be launched"));
+  fs.rmSync(launches);
+  fs.renameSync(`${launches}.away`, launches);
+  assert.equal((await jobState(world, id, "succeeded")).attempt, 1);
+  const { events } = await world.admin.call("jobEvents", { params: { jobId: id } });
+  assert.ok(events.filter((event) => event.kind === "claimed").length <= 3, events.map((event) => event.kind).join());
+});
+
+test("a node that was retired while its agent was away has its jobs stopped at the next start", async (t) => {
+  const world = await createWorld(t, { leaseMs: 20_000 });
+  const { machine, agent, nodeId } = await startNode(t, world, "one");
+  const { id } = await world.admin.call("jobSubmit", { body: { command: waitingCommand("/never") } });
+  const pid = await pidOf(world, id);
+  agent.process.kill("SIGKILL");
+  await agent.ended;
+  await world.admin.call("nodeRetire", { params: { nodeId } });
+  const second = machine.start();
+  assert.equal(await second.ended, 77, second.stderr());
+  assert.ok(!isRunning(pid));
+});
+
+test("an agent killed in the middle of a stop: the next one finishes it and reports the reason", async (t) => {
+  const world = await createWorld(t, { leaseMs: 20_000 });
+  const { machine, agent } = await startNode(t, world, "one", { stopGraceMs: 60_000 });
+  const command = ["sh", "-c", "trap '' TERM; echo pid $$; while :; do sleep 0.05; done"];
+  const { id } = await world.admin.call("jobSubmit", { body: { command, timeLimitMs: 300 } });
+  const pid = await pidOf(world, id);
+  await until("the stop has begun", () => agent.stderr().includes("stopping a job"));
+  agent.process.kill("SIGKILL");
+  await agent.ended;
+  assert.ok(isRunning(pid));
+  machine.start();
+  assert.equal((await jobState(world, id, "failed")).reason, "time-limit");
+  assert.ok(!isRunning(pid));
 });

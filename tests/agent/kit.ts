@@ -34,7 +34,8 @@ export type Machine = {
 export function createMachine(t: TestContext): Machine {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast agent "));
   const launches = path.join(root, "node", "launches");
-  const list = (): readonly string[] => (fs.existsSync(launches) ? fs.readdirSync(launches).filter((name) => !name.startsWith(".")) : []);
+  const list = (): readonly string[] =>
+    fs.existsSync(launches) ? fs.readdirSync(launches).filter((name) => !name.startsWith(".")) : [];
   const agents: RunningAgent[] = [];
   cleanupOf(t).defer(async () => {
     for (const agent of agents) agent.process.kill("SIGKILL");
@@ -55,7 +56,9 @@ export function createMachine(t: TestContext): Machine {
       child.stderr.setEncoding("utf8").on("data", (piece: string) => {
         text += piece;
       });
-      const ended = new Promise<number | string>((resolve) => child.once("close", (code, signal) => resolve(code ?? signal ?? "?")));
+      const ended = new Promise<number | string>((resolve) =>
+        child.once("close", (code, signal) => resolve(code ?? signal ?? "?")),
+      );
       const agent: RunningAgent = { process: child, stderr: () => text, ended };
       agents.push(agent);
       return agent;
@@ -74,7 +77,12 @@ function killLaunch(directory: string): void {
 }
 
 /** A machine that is paired and whose agent is online. */
-export async function startNode(t: TestContext, world: World, name: string, options: AgentCommand = {}): Promise<{ machine: Machine; agent: RunningAgent; nodeId: string }> {
+export async function startNode(
+  t: TestContext,
+  world: World,
+  name: string,
+  options: AgentCommand = {},
+): Promise<{ machine: Machine; agent: RunningAgent; nodeId: string }> {
   const machine = createMachine(t);
   const { code } = await world.admin.call("pairingCreate", { body: { name } });
   const agent = machine.start({ join: world.url, slots: 2, ...options }, { HOLDFAST_PAIRING_CODE: code });
@@ -96,7 +104,10 @@ export async function jobState(world: World, jobId: string, state: Job["state"])
 
 export async function outputOf(world: World, jobId: string, stream: "stdout" | "stderr" = "stdout"): Promise<string> {
   const { chunks } = await world.admin.call("jobLogs", { params: { jobId } });
-  return chunks.filter((chunk) => chunk.stream === stream).map((chunk) => chunk.text).join("");
+  return chunks
+    .filter((chunk) => chunk.stream === stream)
+    .map((chunk) => chunk.text)
+    .join("");
 }
 
 /** A job that writes its pid, then waits until the file is there. */
@@ -105,7 +116,9 @@ export function waitingCommand(file: string): string[] {
 }
 
 export async function pidOf(world: World, jobId: string): Promise<number> {
-  return until(`${jobId} wrote its pid`, async () => Number(/^pid (\d+)$/m.exec(await outputOf(world, jobId))?.[1] ?? 0));
+  return until(`${jobId} wrote its pid`, async () =>
+    Number(/^pid (\d+)$/m.exec(await outputOf(world, jobId))?.[1] ?? 0),
+  );
 }
 
 export function isRunning(pid: number): boolean {

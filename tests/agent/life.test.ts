@@ -11,8 +11,11 @@ import { isRunning, jobState, outputOf, pidOf, startNode, waitingCommand } from 
 test("a job gets its input and environment, and its output and result come back", async (t) => {
   const world = await createWorld(t);
   const { machine } = await startNode(t, world, "one");
-  const script = 'cat "$HOLDFAST_INPUT"; echo; echo "$COLOUR $HOLDFAST_JOB_ID $HOLDFAST_ATTEMPT"; echo wrong >&2; echo \'{"sum": 3}\' > "$HOLDFAST_RESULT"';
-  const { id } = await world.admin.call("jobSubmit", { body: { command: ["sh", "-c", script], input: { a: [1, "ü"] }, environment: { COLOUR: "red" } } });
+  const script =
+    'cat "$HOLDFAST_INPUT"; echo; echo "$COLOUR $HOLDFAST_JOB_ID $HOLDFAST_ATTEMPT"; echo wrong >&2; echo \'{"sum": 3}\' > "$HOLDFAST_RESULT"';
+  const { id } = await world.admin.call("jobSubmit", {
+    body: { command: ["sh", "-c", script], input: { a: [1, "ü"] }, environment: { COLOUR: "red" } },
+  });
   await jobState(world, id, "succeeded");
   const job = await world.admin.call("jobShow", { params: { jobId: id } });
   assert.deepEqual([job.exitCode, job.attempt, job.result, job.message], [0, 1, { sum: 3 }, null]);
@@ -26,20 +29,38 @@ test("forty jobs of a moment each run on two slots, each once, started before en
   const world = await createWorld(t);
   await startNode(t, world, "one");
   const ids: string[] = [];
-  for (let job = 0; job < 40; job++) ids.push((await world.admin.call("jobSubmit", { body: { command: ["true"] } })).id);
+  for (let job = 0; job < 40; job++)
+    ids.push((await world.admin.call("jobSubmit", { body: { command: ["true"] } })).id);
   for (const id of ids) await jobState(world, id, "succeeded");
-  const rows = await world.sql<{ kinds: string[] }>("select array_agg(kind order by seq) as kinds from app.job_event group by job_id");
-  assert.ok(rows.every(({ kinds }) => kinds.join() === "created,claimed,started,succeeded"), JSON.stringify(rows));
+  const rows = await world.sql<{ kinds: string[] }>(
+    "select array_agg(kind order by seq) as kinds from app.job_event group by job_id",
+  );
+  assert.ok(
+    rows.every(({ kinds }) => kinds.join() === "created,claimed,started,succeeded"),
+    JSON.stringify(rows),
+  );
   await world.assertLedgers();
 });
 
 test("a failing, a missing and a killed program each say so", async (t) => {
   const world = await createWorld(t);
   await startNode(t, world, "one", { slots: 4 });
-  const submit = async (...command: string[]): Promise<string> => (await world.admin.call("jobSubmit", { body: { command } })).id;
-  const [three, missing, killed] = [await submit("sh", "-c", "exit 3"), await submit("/no/such/program"), await submit("sh", "-c", "kill -9 $$")];
+  const submit = async (...command: string[]): Promise<string> =>
+    (await world.admin.call("jobSubmit", { body: { command } })).id;
+  const [three, missing, killed] = [
+    await submit("sh", "-c", "exit 3"),
+    await submit("/no/such/program"),
+    await submit("sh", "-c", "kill -9 $$"),
+  ];
   const ends = await Promise.all([three, missing, killed].map((id) => jobState(world, id, "failed")));
-  assert.deepEqual(ends.map((job) => [job.reason, job.exitCode]), [["exit-code", 3], ["exec-failed", null], ["signal", null]]);
+  assert.deepEqual(
+    ends.map((job) => [job.reason, job.exitCode]),
+    [
+      ["exit-code", 3],
+      ["exec-failed", null],
+      ["signal", null],
+    ],
+  );
   assert.match((await world.admin.call("jobShow", { params: { jobId: missing } })).message ?? "", /ENOENT/);
 });
 
@@ -48,8 +69,15 @@ test("a result that cannot be stored is dropped with the reason, and the job sti
   await startNode(t, world, "one", { slots: 4 });
   const results = ["not json", '{"a":"\\u0000"}', "1e999", `"${"x".repeat(300 * 1024)}"`];
   for (const result of results) {
-    const command = ["sh", "-c", 'cat "$HOLDFAST_INPUT" | cut -c2- >/dev/null; printf %s "$1" > "$HOLDFAST_RESULT" || head -c 300000 /dev/zero > "$HOLDFAST_RESULT"', "sh", result.slice(0, 30_000)];
-    if (result.length > 30_000) command.splice(0, command.length, "sh", "-c", 'head -c 300000 /dev/zero | tr "\\0" x > "$HOLDFAST_RESULT"');
+    const command = [
+      "sh",
+      "-c",
+      'cat "$HOLDFAST_INPUT" | cut -c2- >/dev/null; printf %s "$1" > "$HOLDFAST_RESULT" || head -c 300000 /dev/zero > "$HOLDFAST_RESULT"',
+      "sh",
+      result.slice(0, 30_000),
+    ];
+    if (result.length > 30_000)
+      command.splice(0, command.length, "sh", "-c", 'head -c 300000 /dev/zero | tr "\\0" x > "$HOLDFAST_RESULT"');
     const { id } = await world.admin.call("jobSubmit", { body: { command } });
     await jobState(world, id, "succeeded");
     const job = await world.admin.call("jobShow", { params: { jobId: id } });

@@ -201,7 +201,7 @@ test("P5: with no organisation set every store function sees nothing, and a quer
   const [lease] = await node.claim(1);
   assert.ok(lease !== undefined);
   await node.start(job.id, lease.epoch);
-  await node.log(job.id, lease.epoch, 0, "x");
+  await node.log(job.id, lease.epoch, { offset: 0, text: "x" });
   await secondOrganisation(world);
   const nobody = { organisationId: "", scopes: [] };
   await world.db.tenant(nobody, async (tx) => {

@@ -44,25 +44,28 @@ test("log chunks are taken in order, repeats and gaps are told apart, and a tail
   const params = { jobId: job.id };
   const live = world.admin.stream("jobLogTail", { params });
   assert.deepEqual((await live.next()).value?.chunks, []);
-  assert.equal((await node.log(job.id, lease.epoch, 0, "héllo\n")).verdict, "done");
+  assert.equal((await node.log(job.id, lease.epoch, { offset: 0, text: "héllo\n" })).verdict, "done");
   const seen: LogChunk[] = [...((await live.next()).value?.chunks ?? [])];
   assert.deepEqual(
     seen.map((chunk) => chunk.text),
     ["héllo\n"],
   );
-  assert.deepEqual(await node.log(job.id, lease.epoch, 0, "héllo\n"), {
+  assert.deepEqual(await node.log(job.id, lease.epoch, { offset: 0, text: "héllo\n" }), {
     jobId: job.id,
     epoch: lease.epoch,
     verdict: "already_done",
     expectedOffset: 7,
   });
-  assert.deepEqual(await node.log(job.id, lease.epoch, 9, "x"), {
+  assert.deepEqual(await node.log(job.id, lease.epoch, { offset: 9, text: "x" }), {
     jobId: job.id,
     epoch: lease.epoch,
     verdict: "gap",
     expectedOffset: 7,
   });
-  assert.equal((await node.log(job.id, lease.epoch, 0, "warning: a\0b\n", "stderr")).verdict, "done");
+  assert.equal(
+    (await node.log(job.id, lease.epoch, { offset: 0, text: "warning: a\0b\n", stream: "stderr" })).verdict,
+    "done",
+  );
   assert.equal(await node.end(job.id, lease.epoch), "done");
   for await (const page of live) seen.push(...page.chunks);
   assert.deepEqual(

@@ -62,12 +62,12 @@ test("P3: a late completion is refused and changes nothing, byte for byte", asyn
     );
   const before = JSON.stringify(await everything());
   assert.equal(await zombie.end(job.id, lease.epoch, { result: { late: true } }), "stale_epoch");
-  assert.equal((await zombie.log(job.id, lease.epoch, 0, "late")).verdict, "stale_epoch");
+  assert.equal((await zombie.log(job.id, lease.epoch, { offset: 0, text: "late" })).verdict, "stale_epoch");
   assert.equal(await zombie.start(job.id, lease.epoch), "stale_epoch");
   assert.equal((await zombie.renew(job.id, lease.epoch)).verdict, "stale_epoch");
   // A zombie that guesses the new epoch still is not its holder.
   assert.equal(await zombie.end(job.id, again.epoch), "not_yours");
-  assert.equal((await zombie.log(job.id, again.epoch, 0, "late")).verdict, "not_yours");
+  assert.equal((await zombie.log(job.id, again.epoch, { offset: 0, text: "late" })).verdict, "not_yours");
   assert.equal(JSON.stringify(await everything()), before);
   assert.equal(await heir.end(job.id, again.epoch, { result: { real: true } }), "done");
   const ended = await world.admin.call("jobShow", { params: { jobId: job.id } });

@@ -131,7 +131,8 @@ export class NodeDouble {
     return (await this.client.call("nodeEnding", { body: { sessionId: this.sessionId, ending } })).verdict;
   }
 
-  log(jobId: string, epoch: string, offset: number, text: string, stream: "stdout" | "stderr" = "stdout") {
+  log(jobId: string, epoch: string, chunk: { offset: number; text: string; stream?: "stdout" | "stderr" }) {
+    const { offset, text, stream = "stdout" } = chunk;
     const data = Buffer.from(text).toString("base64");
     return this.client.call("nodeLog", { body: { sessionId: this.sessionId, jobId, epoch, stream, offset, data } });
   }

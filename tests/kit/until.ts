@@ -15,7 +15,7 @@ export async function until<Seen>(
   let seen: Seen | undefined;
   for (;;) {
     seen = await look();
-    if (seen) return seen as NonNullable<Seen>;
+    if (seen) return seen;
     if (performance.now() > deadline)
       assert.fail(`${what}: not within ${options.withinMs ?? 20_000} ms; last seen: ${JSON.stringify(seen)}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));

@@ -26,6 +26,7 @@ async function liveAndDie(root: string, first: number): Promise<readonly number[
   agent.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
   await once(agent.stdout, "data");
   // The moment is what varies: anywhere within a few launches.
+  // tidy-allow wait: the moment of the kill is the random input of this test
   await systemClock.sleep(Math.random() * KILL_WITHIN_MS);
   const closed = once(agent, "close");
   agent.kill("SIGKILL");

@@ -2,7 +2,6 @@
 // What a job gets and how its end is told, with real processes and the committed shim.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -183,17 +182,4 @@ test("tries again when the exit file cannot be written", async () => {
   );
   await fs.rm(file, { recursive: true });
   assert.equal(describeEnding(await endingOf(launcher, launch)), "exited with code 5");
-});
-
-test("a job that fills the disk still gets its exit file", async (context) => {
-  const disk = path.join(root, "small disk");
-  await fs.mkdir(disk);
-  if (spawnSync("mount", ["-t", "tmpfs", "-o", "size=512k", "tmpfs", disk]).status !== 0)
-    return context.skip("may not mount");
-  await using stack = new AsyncDisposableStack();
-  stack.defer(() => void spawnSync("umount", ["-l", disk]));
-  const { ending } = await run(await openLauncher(disk), ["sh", "-c", "head -c 9999999 /dev/zero; exit 6"]);
-  assert(ending.kind === "exited" && ending.code === 6);
-  assert(ending.stdoutBytes > 100_000);
-  await assert.rejects(prepare(await openLauncher(disk), ["true"]), { code: "disk_full" });
 });

@@ -29,7 +29,7 @@ export function compile(part: Part, schema: object): Validator {
   return (value) => {
     const storable = part === "body" ? unstorable(value, "") : unstorable(value, part);
     if (storable.length > 0) return storable.slice(0, FAULTS_MAX);
-    if (check(value) === true) return [];
+    if (check(value)) return [];
     return dedupe((check.errors ?? []).map((error) => faultOf(part, error))).slice(0, FAULTS_MAX);
   };
 }

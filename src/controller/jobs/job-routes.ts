@@ -24,7 +24,7 @@ export function jobRoutes(context: Context): Handlers<Names> {
     jobEvents: ({ caller, params, query }) =>
       db.tenant(caller, async (tx) => {
         const events = await listEvents(tx, params.jobId, query.after ?? 0, query.limit ?? PAGE_MAX);
-        if (events.length === 0) (await findJob(tx, params.jobId)) ?? notFound(params.jobId);
+        if (events.length === 0 && (await findJob(tx, params.jobId)) === undefined) notFound(params.jobId);
         return { events };
       }),
     jobLogs: async ({ caller, params, query }) =>

@@ -30,7 +30,7 @@ export async function explain(tx: Tx, holder: Holder, leases: readonly LeaseRef[
        left join app.attempt a on a.organisation_id = j.organisation_id and a.job_id = j.id and a.epoch = given.epoch`,
     [leases.map((lease) => lease.jobId), leases.map((lease) => lease.epoch)],
   );
-  const present = new Map(rows.map((row) => [`${row.id}`, row]));
+  const present = new Map(rows.map((row) => [String(row.id), row]));
   return leases.map((lease) => ({ ...lease, verdict: explainOne(holder, lease, present.get(lease.jobId)) }));
 }
 
