@@ -89,8 +89,12 @@ class Agent {
   }
 
   #loop(name: string, periodMs: number, round: () => Promise<void>): Loop {
-    const { clock, log } = this.#options;
-    return new Loop({ name, periodMs, clock, log, round });
+    const { clock, link, log } = this.#options;
+    // A call that the end of the agent cut short is not worth a line.
+    const quiet = (error: unknown): void => {
+      if (!this.#detach.signal.aborted && !link.refused.aborted) throw error;
+    };
+    return new Loop({ name, periodMs, clock, log, round: () => round().catch(quiet) });
   }
 
   /** Answers for every launch of an earlier life, then begins a session with what is still held. */

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { codeOf, Failure, type Fault } from "../std/errors.ts";
-import { fileFailure } from "../std/files.ts";
+import { fileFailure, makeDirectory } from "../std/files.ts";
 
 export type Context = { readonly url: string; readonly token: string };
 export type Contexts = { readonly current: string; readonly contexts: Readonly<Record<string, Context>> };
@@ -71,7 +71,7 @@ export function useContext(file: string, name: string): void {
 function writeContexts(file: string, contexts: Contexts): void {
   const partial = `${file}.${process.pid}`;
   try {
-    fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    makeDirectory(path.dirname(file), 0o700);
     fs.writeFileSync(partial, `${JSON.stringify(contexts, null, 2)}\n`, { mode: 0o600, flag: "wx" });
     fs.renameSync(partial, file);
   } catch (error) {

@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { Failure, messageOf } from "../std/errors.ts";
-import { fileFailure } from "../std/files.ts";
+import { fileFailure, makeDirectory } from "../std/files.ts";
 
 const ACCOUNT = "holdfast-db";
 
@@ -22,7 +22,7 @@ export function installBinaries(root: string): string {
   const partial = `${target}.partial-${process.pid}`;
   try {
     fs.rmSync(partial, { recursive: true, force: true });
-    fs.mkdirSync(path.dirname(target), { recursive: true, mode: 0o755 });
+    makeDirectory(path.dirname(target), 0o755);
     fs.cpSync(path.join(source.directory, "native"), partial, {
       recursive: true,
       mode: fs.constants.COPYFILE_FICLONE,

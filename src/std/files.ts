@@ -2,6 +2,7 @@
 // What can go wrong with a file of ours, in our words: which place, and which of full, forbidden or unusable it is.
 
 import fs from "node:fs";
+import path from "node:path";
 import { codeOf, Failure, messageOf } from "./errors.ts";
 
 /** A file system error in our words; anything else as it is. */
@@ -20,12 +21,26 @@ export function fileFailure(place: string, error: unknown): unknown {
   return error;
 }
 
-/** Makes a directory with exactly this mode, its parents included where missing. */
+/** Makes a directory with exactly this mode, its parents included where missing, and checks that it can be written. */
 export function makeDirectory(directory: string, mode: number): void {
   try {
-    fs.mkdirSync(directory, { recursive: true, mode });
+    makeMissing(directory, mode);
     fs.accessSync(directory, fs.constants.W_OK | fs.constants.X_OK);
   } catch (error) {
     throw fileFailure(directory, error);
+  }
+}
+
+/** Not mkdir's own recursive way: where a parent refuses children with ENOENT, as /proc does, that one never ends. */
+function makeMissing(directory: string, mode: number): void {
+  if (fs.existsSync(directory)) return;
+  if (directory !== path.dirname(directory)) makeMissing(path.dirname(directory), mode);
+  try {
+    fs.mkdirSync(directory, { mode });
+    // Exactly, whatever the umask is: another account may have to pass through.
+    fs.chmodSync(directory, mode);
+  } catch (error) {
+    // Somebody else was faster; whether it is a directory shows when it is used.
+    if (codeOf(error) !== "EEXIST") throw error;
   }
 }

@@ -21,7 +21,7 @@ function newRoot(t: TestContext): string {
   return root;
 }
 
-async function query(connection: pg.ClientConfig, sql: string) {
+async function query(connection: pg.ClientConfig, sql: string): Promise<readonly unknown[]> {
   const client = new pg.Client(connection);
   await client.connect();
   try {
@@ -71,9 +71,7 @@ test("a server that a killed process left is taken over, with its data", async (
 test("a root whose socket path is too long, and data of another major version, are refused with what to do", async (t) => {
   await assert.rejects(startEmbedded({ root: `/tmp/${"x".repeat(100)}`, log: silentLog }), { code: "root_unusable" });
   const root = newRoot(t);
-  {
-    await using server = await startEmbedded({ root, log: silentLog });
-  }
+  await (await startEmbedded({ root, log: silentLog }))[Symbol.asyncDispose]();
   fs.writeFileSync(path.join(root, "database", "PG_VERSION"), "16\n");
   await assert.rejects(startEmbedded({ root, log: silentLog }), { code: "database_major_mismatch" });
 });
