@@ -25,6 +25,9 @@ export function fileFailure(place: string, error: unknown): unknown {
 export function makeDirectory(directory: string, mode: number): void {
   try {
     makeMissing(directory, mode);
+    if (!fs.statSync(directory).isDirectory()) {
+      throw new Failure("root_unusable", `${directory} cannot be used as a directory: it is a file`);
+    }
     fs.accessSync(directory, fs.constants.W_OK | fs.constants.X_OK);
   } catch (error) {
     throw fileFailure(directory, error);

@@ -9,6 +9,7 @@ import { createServer } from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 import { readProcessStat } from "../../src/std/process.ts";
+import { cleanupOf } from "../kit/cleanup.ts";
 import { createHome } from "../kit/command.ts";
 import { until } from "../kit/until.ts";
 
@@ -106,6 +107,7 @@ test("each fault of a set-up is one clear line with what to do, and an exit code
   const taken = createServer();
   taken.listen(0, "127.0.0.1");
   await once(taken, "listening");
+  cleanupOf(t).defer(() => void taken.close());
   const address = taken.address();
   assert.ok(typeof address === "object" && address !== null);
   const file = path.join(home.directory, "a file");
@@ -161,6 +163,5 @@ test("each fault of a set-up is one clear line with what to do, and an exit code
     assert.match(finished.stderr, message, name);
     assert.ok(!/\n\s+at /.test(finished.stderr), `${name}: a stack trace`);
   }
-  taken.close();
   assert.deepEqual(processesOf(home.directory), []);
 });
