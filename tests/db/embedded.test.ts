@@ -25,7 +25,7 @@ async function query(connection: pg.ClientConfig, sql: string): Promise<readonly
   const client = new pg.Client(connection);
   await client.connect();
   try {
-    return (await client.query(sql)).rows;
+    return (await client.query<Record<string, unknown>>(sql)).rows;
   } finally {
     await client.end();
   }
