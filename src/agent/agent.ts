@@ -27,6 +27,8 @@ export type AgentOptions = {
   readonly slots: number;
   readonly onStop: OnStop;
   readonly stopGraceMs: number;
+  /** What both output files of an attempt may hold on this node's disk; beyond it the job is stopped. */
+  readonly outputBytesMax: number;
   /** Called with claimed jobs before anything is done with them: for demonstrations of a sudden death. */
   readonly afterClaim?: (jobs: readonly ClaimedJob[]) => void;
 };
@@ -147,8 +149,9 @@ class Agent {
   }
 
   #contextOf(session: HelloReply): AttemptContext {
-    const { launcher, link, clock, log, stopGraceMs } = this.#options;
-    return { launcher, link, clock, log, sessionId: session.sessionId, stopGraceMs, detach: this.#detach.signal };
+    const { launcher, link, clock, log, stopGraceMs, outputBytesMax } = this.#options;
+    const { sessionId } = session;
+    return { launcher, link, clock, log, sessionId, stopGraceMs, outputBytesMax, detach: this.#detach.signal };
   }
 
   #track(attempt: Attempt, work: Promise<void>): void {

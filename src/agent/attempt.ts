@@ -18,6 +18,7 @@ import { sendEnding } from "./ending.ts";
 import { readStopReason, readTimeLimit, writeStopReason } from "./launch-notes.ts";
 import type { Link } from "./link.ts";
 import { pumpLog } from "./log-pump.ts";
+import { passesOutputLimit } from "./output-size.ts";
 import { notStarted, reportOf, seen, type Seen } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { readResult } from "./result.ts";
@@ -31,6 +32,7 @@ export type AttemptContext = {
   readonly log: Log;
   readonly sessionId: string;
   readonly stopGraceMs: number;
+  readonly outputBytesMax: number;
   /** Aborts when the agent leaves: what still runs, and what is not reported, is the next one's. */
   readonly detach: AbortSignal;
 };
@@ -129,10 +131,10 @@ export class Attempt {
     // A stop may have come between the gate and here, or the agent before us may have died in the middle of one.
     if (this.#isDropped || this.#stopReason !== undefined) void this.#stopRunning(launch);
     const over = new AbortController();
-    const limit = this.#limitTime(launch, over.signal);
+    const limits = Promise.all([this.#limitTime(launch, over.signal), this.#limitOutput(launch, over.signal)]);
     const logs = this.#pumpLogs(over.signal);
     const ending = await launcher.waitEnding(launch, detach).finally(() => over.abort());
-    await Promise.all([limit, logs, this.#stopping]);
+    await Promise.all([limits, logs, this.#stopping]);
     if (ending !== undefined) await this.#report(seen(ending));
   }
 
@@ -152,6 +154,12 @@ export class Attempt {
     if (limitMs === undefined) return;
     await this.#context.clock.sleep(Math.max(0, limitMs - ageMs(launch.identity)), over);
     if (!over.aborted) void this.stop("time-limit");
+  }
+
+  async #limitOutput(launch: Launch, over: AbortSignal): Promise<void> {
+    const { clock, outputBytesMax } = this.#context;
+    const limit = { paths: pathsIn(launch.directory), clock, bytesMax: outputBytesMax };
+    if (await passesOutputLimit(limit, over)) void this.stop("output-limit");
   }
 
   /** Never rejects: output that cannot be sent keeps no job from ending. */

@@ -6,6 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { type AgentOptions, type OnStop, runAgent } from "../agent/agent.ts";
 import { Link } from "../agent/link.ts";
+import { OUTPUT_BYTES_MAX } from "../agent/output-size.ts";
 import { createClient } from "../client/client.ts";
 import { BATCH_MAX } from "../protocol/limits.ts";
 import { deviceScanner } from "../devices/devices.ts";
@@ -37,6 +38,7 @@ export type AgentCommand = {
   readonly slots?: number;
   readonly onStop?: OnStop;
   readonly stopGraceMs?: number;
+  readonly outputBytesMax?: number;
   readonly stopFile?: string;
   readonly nodeKeyStdin?: boolean;
   /** Ends when standard input does: its parent holds the other end. */
@@ -97,6 +99,7 @@ export async function runAgentCommand(
     facts: async () => ({ ...(await scanner.read()), version: VERSION, slots }),
     onStop: options.onStop ?? "release",
     stopGraceMs: options.stopGraceMs ?? STOP_GRACE_MS,
+    outputBytesMax: options.outputBytesMax ?? OUTPUT_BYTES_MAX,
     ...(options.dieAfterClaim === true ? { afterClaim: () => process.exit(137) } : {}),
   };
   const end = await runAgent(agent, stopping);

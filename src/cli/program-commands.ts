@@ -4,7 +4,7 @@
 import { type Command, Option } from "commander";
 import { example, type Tree } from "./command.ts";
 import type { Programs } from "./programs.ts";
-import { parseDuration, parseWhole } from "./units.ts";
+import { parseDuration, parseSize, parseWhole } from "./units.ts";
 
 type OptionsOf<Name extends "up" | "controller" | "agent"> = Parameters<Programs[Name]>[0];
 
@@ -55,13 +55,25 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
       "between SIGTERM and SIGKILL when jobs are stopped (default: 1500ms)",
       parseDuration,
     )
+    .option("--output-limit <size>", "stop a job whose output files grow beyond this (default: 1GiB)", parseSize)
     .option("--stop-file <file>", "stop when this file appears (default: ROOT/node/stop)")
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
     .addOption(new Option("--lifeline").hideHelp())
     .addOption(new Option("--die-after-claim").hideHelp())
-    .action(async ({ stopGrace, ...options }: OptionsOf<"agent"> & { readonly stopGrace?: number }) =>
-      setExitCode(await programs.agent({ ...options, ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }) })),
+    .action(
+      async ({
+        stopGrace,
+        outputLimit,
+        ...options
+      }: OptionsOf<"agent"> & { stopGrace?: number; outputLimit?: number }) =>
+        setExitCode(
+          await programs.agent({
+            ...options,
+            ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }),
+            ...(outputLimit === undefined ? {} : { outputBytesMax: outputLimit }),
+          }),
+        ),
     );
   example(
     agent,

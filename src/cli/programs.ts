@@ -20,6 +20,7 @@ export type Programs = {
     readonly slots?: number;
     readonly onStop?: "release" | "finish" | "leave";
     readonly stopGraceMs?: number;
+    readonly outputBytesMax?: number;
     readonly stopFile?: string;
     readonly nodeKeyStdin?: boolean;
     readonly lifeline?: boolean;

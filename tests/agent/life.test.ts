@@ -122,6 +122,15 @@ test("a job past its time limit is stopped, also when it ignores SIGTERM", async
   assert.ok(!isRunning(pid));
 });
 
+test("a job that fills the node's disk with output is stopped, and its ending names the limit", async (t) => {
+  const world = await createWorld(t);
+  await startNode(t, world, "one", { outputBytesMax: 100_000 });
+  const { id } = await world.admin.call("jobSubmit", {
+    body: { command: ["sh", "-c", "head -c 200000 /dev/zero; exec sleep 600"] },
+  });
+  assert.equal((await jobState(world, id, "failed")).reason, "output-limit");
+});
+
 test("a draining node claims nothing until it is made active again", async (t) => {
   const world = await createWorld(t);
   const { nodeId, agent } = await startNode(t, world, "one");
