@@ -24,7 +24,7 @@ export type Migration = {
 export function readMigrations(directory: string): readonly Migration[] {
   const files = fs
     .readdirSync(directory)
-    .filter((file) => file.endsWith(".sql"))
+    .filter((file) => file.endsWith(".sql") && file !== "schema.sql")
     .sort();
   return files.map((file, index) => {
     const number = Number(/^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]);
