@@ -8,12 +8,17 @@ import { parseDuration, parseSize, parseWhole } from "./units.ts";
 
 type OptionsOf<Name extends "up" | "controller" | "agent"> = Parameters<Programs[Name]>[0];
 
-export function addProgramCommands(program: Command, { programs, setExitCode }: Tree): void {
-  const root = () =>
-    new Option("--root <directory>", "where everything of this machine lives (default: HOLDFAST_ROOT)");
-  const listen = () =>
-    new Option("--listen <host:port>", "address of the controller (default: HOLDFAST_LISTEN, else 127.0.0.1:7440)");
+const root = () => new Option("--root <directory>", "where everything of this machine lives (default: HOLDFAST_ROOT)");
+const listen = () =>
+  new Option("--listen <host:port>", "address of the controller (default: HOLDFAST_LISTEN, else 127.0.0.1:7440)");
 
+export function addProgramCommands(program: Command, tree: Tree): void {
+  addUp(program, tree);
+  addController(program, tree);
+  addAgent(program, tree);
+}
+
+function addUp(program: Command, { programs, setExitCode }: Tree): void {
   const up = program
     .command("up")
     .description("Start database, controller and agent on this machine and run a first job")
@@ -22,7 +27,9 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
     .addOption(root())
     .action(async (options: OptionsOf<"up">) => setExitCode(await programs.up(options)));
   example(up, "holdfast up", "holdfast up --once", "holdfast up --listen 10.0.0.5:7440");
+}
 
+function addController(program: Command, { programs, setExitCode }: Tree): void {
   const controller = program
     .command("controller")
     .description("Start a controller on the PostgreSQL of DATABASE_URL")
@@ -36,7 +43,9 @@ export function addProgramCommands(program: Command, { programs, setExitCode }: 
     "DATABASE_URL=postgres://holdfast@db/holdfast holdfast controller --listen 0.0.0.0:7440",
     "holdfast controller --embedded",
   );
+}
 
+function addAgent(program: Command, { programs, setExitCode }: Tree): void {
   const agent = program
     .command("agent")
     .description("Run this machine as a node")

@@ -53,7 +53,9 @@ export async function schemaImage(client: pg.Client): Promise<string> {
   const { rows: lines } = await client.query<{ name: string; line: string }>(LINES);
   const { rows: functions } = await client.query<{ text: string }>(FUNCTIONS);
   const texts = tables.map(({ name, columns, options, security }) => {
-    const own = lines.filter((line) => line.name === name).map(({ line }) => `--   ${line.replace(/\s*\n\s*/g, " ")}\n`);
+    const own = lines
+      .filter((line) => line.name === name)
+      .map(({ line }) => `--   ${line.replace(/\s*\n\s*/g, " ")}\n`);
     return `create table app.${name} (\n${columns}\n)${options};\n-- row-level security: ${security}\n${own.join("")}`;
   });
   return [HEAD, ...texts, ...functions.map(({ text }) => `${text.trim()};\n`)].join("\n");
