@@ -133,7 +133,12 @@ create policy code_needs_admin on app.pairing_code as restrictive for insert to 
   with check (app.has_scope('fleet:admin'));
 
 grant select on app.organisation, app."user" to holdfast_tenant;
-grant select, insert, update on app.node, app.node_heartbeat, app.node_facts, app.credential, app.pairing_code to holdfast_tenant;
+grant select, insert, update on app.node_heartbeat, app.node_facts to holdfast_tenant;
+grant select, insert on app.node, app.credential, app.pairing_code to holdfast_tenant;
+-- Just what changes in a life: a revoked credential stays revoked where no route says otherwise, and scopes never change.
+grant update (status, session_id, claim_number, retired_at) on app.node to holdfast_tenant;
+grant update (revoked_at) on app.credential to holdfast_tenant;
+grant update (used_at, used_public_key, used_credential_hash, node_id) on app.pairing_code to holdfast_tenant;
 grant select, insert on app.audit to holdfast_tenant;
 
 -- The loops that work across organisations, and the look-up of a credential before its organisation is known.

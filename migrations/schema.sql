@@ -70,9 +70,10 @@ create table app.credential (
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   policy token_needs_admin restrictive for insert to holdfast_tenant using () with check (((kind <> 'token'::text) OR app.has_scope('fleet:admin'::text)))
---   grant insert, select, update to holdfast_tenant
+--   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
 --   grant update (last_used_at) to holdfast_service
+--   grant update (revoked_at) to holdfast_tenant
 
 create table app.idempotency (
   organisation_id text not null,
@@ -242,8 +243,9 @@ create table app.node (
 --   CREATE UNIQUE INDEX node_name ON app.node USING btree (organisation_id, name) WHERE (status <> 'retired'::text)
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
---   grant insert, select, update to holdfast_tenant
+--   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
+--   grant update (claim_number, retired_at, session_id, status) to holdfast_tenant
 
 create table app.node_facts (
   organisation_id text not null,
@@ -310,8 +312,9 @@ create table app.pairing_code (
 --   policy code_needs_admin restrictive for insert to holdfast_tenant using () with check (app.has_scope('fleet:admin'::text))
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
---   grant insert, select, update to holdfast_tenant
+--   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
+--   grant update (node_id, used_at, used_credential_hash, used_public_key) to holdfast_tenant
 
 create table app.sweep (
   only_row boolean not null default true,

@@ -44,6 +44,8 @@ export type DatabaseOptions = {
 const POOL_SIZE = 8;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
+/** By its time limit or an operator. */
+const STATEMENT_CANCELLED = "57014";
 const TRIES_MAX = 4;
 const RETRY = { baseMs: 5, capMs: 200 };
 
@@ -57,6 +59,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     connectionTimeoutMillis: 10_000,
   });
+  // From its birth on: the pool takes its own listener away at a check-out, a moment before we could add ours.
+  pool.on("connect", (client) => client.on("error", () => {}));
   pool.on("error", (error) =>
     options.log.warn({ error: messageOf(error) }, "a database connection was lost while idle"),
   );
@@ -95,7 +99,9 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
   };
   client.on("error", noteBroken);
   const sent: Promise<unknown>[] = [];
+  let isClosed = false;
   const send = (sql: string, params?: readonly unknown[]): Promise<pg.QueryResult> => {
+    if (isClosed) throw new Error(`bug: a query after its transaction has ended: ${sql}`);
     const promise =
       params === undefined ? client.query(sql) : client.query({ name: nameOf(sql), text: sql, values: [...params] });
     sent.push(promise);
@@ -108,10 +114,11 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
       (value) => ({ value }),
       (error: unknown) => ({ error }),
     );
+    isClosed = true;
     if ("error" in outcome) {
-      await Promise.allSettled(sent);
+      const settled = await Promise.allSettled(sent);
       await client.query("rollback").catch(noteBroken);
-      throw outcome.error;
+      throw firstCause(outcome.error, settled);
     }
     const committed = client.query("commit");
     sent.push(committed);
@@ -130,6 +137,13 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
     client.off("error", noteBroken);
     client.release(broken ?? false);
   }
+}
+
+/** "Current transaction is aborted" (25P02) only says that an earlier query of the flight failed: that one is the cause. */
+function firstCause(error: unknown, settled: readonly PromiseSettledResult<unknown>[]): unknown {
+  if (codeOf(error) !== "25P02") return error;
+  const first = settled.find((result) => result.status === "rejected");
+  return first === undefined ? error : first.reason;
 }
 
 function txOf(send: (sql: string, params: readonly unknown[]) => Promise<pg.QueryResult>): Tx {
@@ -184,7 +198,7 @@ function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error);
   if (["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN", "EACCES"].includes(code))
     return true;
-  if (/^(08|57P0)/.test(code) || code === "53300") return true;
+  if (/^(08|57P0)/.test(code) || code === "53300" || code === STATEMENT_CANCELLED) return true;
   return /Connection terminated|timeout exceeded when trying to connect|not queryable/.test(messageOf(error));
 }
 

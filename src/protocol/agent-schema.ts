@@ -4,7 +4,7 @@
 
 import Type, { type Static } from "typebox";
 import { counter, exact, id, name, nullable, time } from "./common-schema.ts";
-import { BATCH_MAX, CLAIM_MAX, CLAIM_WAIT_MS_MAX, LOG_CHUNK_BYTES_MAX } from "./limits.ts";
+import { BATCH_MAX, CLAIM_MAX, CLAIM_WAIT_MS_MAX, HOLDS_MAX, LOG_CHUNK_BYTES_MAX } from "./limits.ts";
 import { logStream } from "./job-schema.ts";
 import { nodeFacts } from "./node-schema.ts";
 
@@ -56,7 +56,7 @@ export const helloRequest = exact({
   /** The node's wall clock. */
   now: time,
   /** Leases of an earlier session whose processes or endings it still has. */
-  holds: Type.Array(lease, { maxItems: BATCH_MAX }),
+  holds: Type.Array(lease, { maxItems: HOLDS_MAX }),
 });
 export const helloReply = exact({
   sessionId,

@@ -15,13 +15,14 @@ export const nullable = <Schema extends Type.TSchema>(schema: Schema) => Type.Un
 
 /** RFC 3339, UTC, milliseconds. */
 export const time = Type.String({
+  format: "date-time",
   pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
   maxLength: 40,
   description: "RFC 3339 time",
 });
 
 /** A 64-bit counter travels as text: JavaScript numbers end at 2^53. */
-export const counter = Type.String({ pattern: "^\\d{1,19}$", description: "64-bit counter as text" });
+export const counter = Type.String({ pattern: "^(0|[1-9]\\d{0,17})$", description: "64-bit counter as text" });
 
 export const bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "bytes" });
 

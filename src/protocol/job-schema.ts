@@ -137,7 +137,7 @@ export const logStream = Type.Enum(["stdout", "stderr"]);
 
 export const logChunk = exact({
   /** Pass as after to go on behind this chunk. */
-  cursor: Type.String({ pattern: "^\\d{1,19}\\.\\d{1,19}$", description: "epoch.number" }),
+  cursor: Type.String({ pattern: "^\\d{1,18}\\.\\d{1,18}$", description: "epoch.number" }),
   epoch: counter,
   stream: logStream,
   offset: Type.Integer({ minimum: 0 }),
@@ -155,7 +155,7 @@ export const logPage = exact({
 });
 export type LogPage = Static<typeof logPage>;
 
-export const cursor = Type.String({ pattern: "^\\d{1,19}\\.\\d{1,19}$", maxLength: 40 });
+export const cursor = Type.String({ pattern: "^\\d{1,18}\\.\\d{1,18}$", maxLength: 40 });
 
 export const jobListQuery = exact({
   state: Type.Optional(jobState),

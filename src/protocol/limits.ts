@@ -17,6 +17,8 @@ export const LOG_CHUNK_BYTES_MAX = 64 * 1024;
 export const LOG_ATTEMPT_BYTES_MAX = 64 * 1024 * 1024;
 /** Entries in one batch from a node. */
 export const BATCH_MAX = 256;
+/** Launches of earlier lives that an agent may bring back at hello. */
+export const HOLDS_MAX = 4096;
 /** How long a claim may wait for work. */
 export const CLAIM_WAIT_MS_MAX = 30_000;
 /** Jobs in one claim. */

@@ -162,7 +162,7 @@ export const routes = {
     summary: "The ledger of one job, oldest first",
     access: read,
     params: jobParams,
-    query: exact({ after: Type.Optional(Type.Integer({ minimum: 0 })), limit }),
+    query: exact({ after: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })), limit }),
     reply: exact({ events: Type.Array(jobEvent) }),
     errors: ["not_found"],
   }),
@@ -233,7 +233,7 @@ export const routes = {
     body: pairRequest,
     status: 201,
     reply: pairReply,
-    errors: ["pairing_code_unknown", "pairing_code_used", "pairing_code_expired", "node_name_taken"],
+    errors: ["pairing_code_unknown", "pairing_code_used", "pairing_code_expired", "node_name_taken", "conflict"],
   }),
   nodeHello: defineRoute({
     method: "POST",

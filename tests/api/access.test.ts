@@ -295,3 +295,31 @@ test("P12: no secret is in the database in clear, and what changed authority is 
     ["token.create", "node.enrol", "node.pair", "token.create", "organisation.create"],
   );
 });
+
+test("P5: a token that is revoked ends its live tail, and what came later is not told", async (t) => {
+  const world = await createWorld(t);
+  const node = await world.node("a");
+  const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+  const [lease] = await node.claim(1);
+  assert.ok(lease !== undefined);
+  await node.start(id, lease.epoch);
+  const made = await world.admin.call("tokenCreate", { body: { name: "reader", scopes: ["fleet:read"] } });
+  const tail = createClient({ baseUrl: world.url, credential: made.secret }).stream("jobLogTail", {
+    params: { jobId: id },
+  });
+  await tail.next();
+  await world.admin.call("tokenRevoke", { params: { credentialId: made.id } });
+  await node.log(id, lease.epoch, { offset: 0, text: "later" });
+  await assert.rejects(tail.next(), { code: "controller_unreachable" });
+});
+
+test("P5: whoever serves requests cannot widen a credential or bring a revoked one back", async (t) => {
+  const world = await createWorld(t);
+  const { organisationId } = await world.admin.call("whoami", {});
+  for (const change of ["scopes = '{fleet:admin}'", "hash = sha256('x')", "expires_at = null", "user_id = null"]) {
+    const update = world.db.tenant({ organisationId, scopes: [] }, (tx) =>
+      tx.query(`update app.credential set ${change}`, []),
+    );
+    await assert.rejects(update, { code: "42501" }, change);
+  }
+});

@@ -2,6 +2,7 @@
 // Credentials in the database: looked up by hash before the organisation is known (service role), made and revoked inside it.
 
 import type { PeopleScope, Scope, Token } from "../../protocol/access-schema.ts";
+import { Failure } from "../../std/errors.ts";
 import type { Tx } from "../../db/pool.ts";
 import type { CredentialId, NodeId, OrganisationId, UserId } from "../../std/ids.ts";
 import type { Caller } from "./credential.ts";
@@ -44,6 +45,15 @@ export async function findCaller(tx: Tx, hash: Buffer): Promise<{ caller: Caller
   }
   if (row.user_id === null) return undefined;
   return { caller: { kind: "people", ...shared, userId: row.user_id }, isStale: row.is_stale };
+}
+
+/** For what goes on after its request was let in: a revocation or expiry ends long polls and live tails. */
+export async function requireValid(tx: Tx, id: CredentialId): Promise<void> {
+  const row = await tx.maybeOne(
+    "select 1 from app.credential where id = $1 and revoked_at is null and (expires_at is null or expires_at > now())",
+    [id],
+  );
+  if (row === undefined) throw new Failure("unauthenticated", "the credential has expired or was revoked");
 }
 
 /** At most once a minute for each credential: a row that changes with every request would bloat. Service role. */

@@ -78,6 +78,7 @@ function addRoute(server: FastifyInstance, added: Added, options: ServerOptions)
   server.route({
     method: route.method,
     url: route.path,
+    exposeHeadRoute: route.stream !== true,
     handler: async (request, reply) => {
       const caller = await admit(options.context, added, request);
       const parts = { params: request.params, query: request.query, body: request.body ?? {} };
@@ -105,13 +106,8 @@ function checkParts(
   request: FastifyRequest,
 ): void {
   const faults: Fault[] = validators.flatMap(([part, check]) => check?.(parts[part]) ?? []);
-  const hasBody =
-    request.method === "POST" && validators.some(([part, check]) => part === "body" && check === undefined);
-  if (hasBody && typeof parts.body === "object" && parts.body !== null && Object.keys(parts.body).length > 0) {
-    faults.push(
-      ...Object.keys(parts.body).map((key) => ({ place: `/${key}`, problem: "is not a field that is known here" })),
-    );
-  }
+  const takesNoBody = validators.some(([part, check]) => part === "body" && check === undefined);
+  if (takesNoBody && request.method === "POST") faults.push(...emptyBody(parts.body));
   if (faults.length > 0) {
     const first = faults[0];
     const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : "";
@@ -145,10 +141,20 @@ function headersOf(
   };
 }
 
+/** A route without a body takes none, or an empty object. */
+function emptyBody(body: unknown): readonly Fault[] {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    return [{ place: "/", problem: "must be empty or an empty object" }];
+  }
+  return Object.keys(body).map((key) => ({ place: `/${key}`, problem: "is not a field that is known here" }));
+}
+
 /** Aborts when the client has hung up before its answer was complete. */
 function goneSignal(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
+  // It may have hung up while its credential was looked up.
+  if (reply.raw.destroyed) gone.abort();
   return gone.signal;
 }
 

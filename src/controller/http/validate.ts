@@ -17,8 +17,10 @@ const options = {
   ownProperties: true,
 } as const;
 const exactAjv = new Ajv({ ...options, coerceTypes: false });
+exactAjv.addFormat("date-time", isTime);
 /** A query is text: "50" may be a number there. */
 const queryAjv = new Ajv({ ...options, coerceTypes: true });
+queryAjv.addFormat("date-time", isTime);
 
 export type Part = "params" | "query" | "body";
 export type Validator = (value: unknown) => readonly Fault[];
@@ -69,4 +71,16 @@ export function parseJson(text: string): unknown {
     const source = context?.source;
     return source !== undefined && /^-?\d+$/.test(source) && source.length < 400 ? BigInt(source) : value;
   });
+}
+
+/** RFC 3339, and a moment that exists: PostgreSQL takes no 30th of February, no year 0 and no offset beyond 15:59. */
+function isTime(text: string): boolean {
+  const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:Z|[+-](\d\d):(\d\d))$/.exec(text);
+  if (match === null) return false;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, offsetHour = 0, offsetMinute = 0] = match
+    .slice(1)
+    .map((part) => Number(part ?? 0));
+  const daysInMonth = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
+  const isDate = year >= 1 && month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth;
+  return isDate && hour <= 23 && minute <= 59 && second <= 59 && offsetHour <= 15 && offsetMinute <= 59;
 }

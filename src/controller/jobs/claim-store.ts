@@ -54,17 +54,20 @@ export async function redeliver(tx: Tx, claim: Claim): Promise<readonly JobId[]>
   return rows.map((row) => row.id);
 }
 
-/** The lanes with waiting jobs that this machine can run. */
+/** The lanes with waiting jobs that this machine can run, those with the most urgent jobs first. */
 export async function fittingLanes(tx: Tx, node: Candidate): Promise<readonly LaneId[]> {
   const { rows } = await tx.query<{ id: LaneId; requirement: Requirements }>(
     `select l.id, l.requirement from app.lane l
-      where exists (select 1 from app.job j where j.lane_id = l.id and j.state = 'queued') order by l.id limit 1000`,
-    [],
+      cross join lateral (
+        select priority, id from app.job j where j.lane_id = l.id and j.state = 'queued' order by priority desc, id limit 1
+      ) head
+      where coalesce(l.requirement ->> 'nodeId', $1) = $1 and coalesce(l.requirement ->> 'arch', $2) = $2
+        and coalesce((l.requirement ->> 'memoryBytes')::numeric, 0) <= $3
+      order by head.priority desc, head.id limit ${LANES_MAX}`,
+    [node.nodeId, node.arch ?? "", node.memoryTotalBytes ?? 0],
   );
-  return rows
-    .filter((row) => fit(row.requirement, node).kind === "fits")
-    .map((row) => row.id)
-    .slice(0, LANES_MAX);
+  // The rule itself is placement's; the conditions above only keep what cannot fit from crowding out what can.
+  return rows.filter((row) => fit(row.requirement, node).kind === "fits").map((row) => row.id);
 }
 
 const CLAIM = `

@@ -45,7 +45,7 @@ type Decided = { readonly settled: Settled; readonly attempt: number; readonly u
 function decide(held: HeldJob, report: EndingReport): Decided {
   const outcome = report.outcome;
   // An attempt that ended before its start was reported has been used, whatever became of that report.
-  const ran = held.state === "running" || (outcome.kind !== "not-started" && outcome.kind !== "interrupted");
+  const ran = held.state === "running" || outcome.kind !== "not-started";
   const begun = held.attempt + (ran && held.state === "leased" ? 1 : 0);
   const settled = settle({
     outcome,
@@ -56,7 +56,7 @@ function decide(held: HeldJob, report: EndingReport): Decided {
   });
   if (settled.state !== "queued" || settled.used) return { settled, attempt: begun, unstarted: 0 };
   // A release, and a start whose command never began, give the attempt back: the job itself did nothing wrong.
-  const attempt = begun - (held.state === "running" ? 1 : 0);
+  const attempt = held.attempt - (held.state === "running" ? 1 : 0);
   if (settled.reason === "released") return { settled, attempt, unstarted: 0 };
   if (held.unstarted + 1 < UNSTARTED_RETURNS_MAX) return { settled, attempt, unstarted: held.unstarted + 1 };
   const counted = attempt + 1;

@@ -6,6 +6,7 @@ import { jobCan } from "../../protocol/job.ts";
 import type { Job, LogPage } from "../../protocol/job-schema.ts";
 import { JOB_INPUT_BYTES_MAX, PAGE_MAX } from "../../protocol/limits.ts";
 import { actorOf } from "../access/credential.ts";
+import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
 import { cancelJob, findJob, findJobDetail, insertJob, listEvents, listJobs, takeKey } from "./job-store.ts";
@@ -89,7 +90,11 @@ async function* tail(
   let isFirst = true;
   while (!signal.aborted) {
     using ticket = context.wakeups.ticket(`job:${params.jobId}`);
-    const page = (await context.db.tenant(caller, (tx) => readLog(tx, params.jobId, after))) ?? notFound(params.jobId);
+    const read = context.db.tenant(caller, async (tx) => {
+      await requireValid(tx, caller.credentialId);
+      return readLog(tx, params.jobId, after);
+    });
+    const page = (await read) ?? notFound(params.jobId);
     if (page.chunks.length > 0 || page.ended || isFirst) yield page;
     isFirst = false;
     if (page.ended) return;

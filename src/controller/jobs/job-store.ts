@@ -240,7 +240,7 @@ export async function cancelJob(tx: Tx, organisationId: OrganisationId, id: stri
             epoch = case when lease_until is null then epoch + 1 else epoch end,
             run_at = case when lease_until is null then null else run_at end,
             finished_at = case when lease_until is null then now() end
-      where id = $1 and state = any($2) and not cancel_requested
+      where id = $1 and state = any($2) and (not cancel_requested or lease_until is null)
      returning seq, state, epoch`,
     [id, jobCan.cancel.states],
   );

@@ -3,10 +3,11 @@
 // node come from the credential; a body can name neither.
 
 import type { ClaimedJob } from "../../protocol/agent-schema.ts";
-import { JOB_RESULT_BYTES_MAX } from "../../protocol/limits.ts";
+import { JOB_RESULT_BYTES_MAX, LOG_CHUNK_BYTES_MAX } from "../../protocol/limits.ts";
 import type { Tx } from "../../db/pool.ts";
 import { Failure } from "../../std/errors.ts";
 import type { NodeCaller } from "../access/credential.ts";
+import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
 import { beginSession, listCandidates, readSession, writeHeartbeat } from "../nodes/node-store.ts";
@@ -121,6 +122,7 @@ async function claimOnce(
 ): Promise<{ jobs: ClaimedJob[]; drain: boolean }> {
   return context.db.tenant(caller, async (tx) => {
     const { isDraining } = await holdSession(tx, caller, asked.sessionId);
+    await requireValid(tx, caller.credentialId);
     const number = await takeClaimNumber(tx, asked);
     // A request that was overtaken by a later claim of its session: nobody waits for its answer.
     if (number === "old") return { jobs: [], drain: isDraining };
@@ -129,7 +131,8 @@ async function claimOnce(
     if (isDraining) return { jobs: [], drain: true };
     const candidates = await listCandidates(tx, context.config.heartbeatMs);
     const node = candidates.get(caller.organisationId)?.find((candidate) => candidate.nodeId === caller.nodeId);
-    const lanes = node === undefined ? [] : await fittingLanes(tx, node);
+    // Read under the row's lock: a drain that was committed while this claim waited for it counts.
+    const lanes = node?.status === "active" ? await fittingLanes(tx, node) : [];
     const ids = await claimJobs(tx, asked, lanes);
     return { jobs: await readClaimed(tx, ids, asked.startWithinMs), drain: false };
   });
@@ -155,9 +158,14 @@ async function end(context: Context, { caller, body }: Call<"nodeEnding">) {
 async function log(context: Context, { caller, body }: Call<"nodeLog">) {
   const { sessionId, jobId, epoch, stream, offset } = body;
   const lease = { jobId, epoch };
+  const data = Buffer.from(body.data, "base64");
+  if (data.length > LOG_CHUNK_BYTES_MAX) {
+    const problem = `holds more than ${LOG_CHUNK_BYTES_MAX} bytes`;
+    throw new Failure("invalid_request", `/data ${problem}`, { details: [{ place: "/data", problem }] });
+  }
   const answer = await context.db.tenant(caller, async (tx) => {
     const { holder } = await holdSession(tx, caller, sessionId);
-    const appended = await appendLog(tx, holder, { ...lease, stream, offset, data: Buffer.from(body.data, "base64") });
+    const appended = await appendLog(tx, holder, { ...lease, stream, offset, data });
     if (appended !== undefined) return { ...lease, ...appended };
     const [verdict] = await explain(tx, holder, [lease]);
     return verdict ?? { ...lease, verdict: "unknown" as const };

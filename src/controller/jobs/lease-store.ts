@@ -11,6 +11,7 @@ export type Holder = { readonly organisationId: OrganisationId; readonly nodeId:
 
 type Present = {
   readonly id: JobId;
+  readonly given_epoch: string;
   readonly epoch: string;
   readonly state: JobState;
   readonly node_id: NodeId | null;
@@ -23,15 +24,15 @@ type Present = {
 export async function explain(tx: Tx, holder: Holder, leases: readonly LeaseRef[]): Promise<Verdict[]> {
   if (leases.length === 0) return [];
   const { rows } = await tx.query<Present>(
-    `select j.id, j.epoch, j.state, j.node_id, j.session_id, a.node_id as attempt_node_id,
+    `select j.id, given.epoch as given_epoch, j.epoch, j.state, j.node_id, j.session_id, a.node_id as attempt_node_id,
             coalesce(a.ended_at is not null and a.outcome ->> 'kind' <> 'lost', false) as has_ended
        from unnest($1::text[], $2::bigint[]) as given(job_id, epoch)
        join app.job j on j.id = given.job_id
        left join app.attempt a on a.organisation_id = j.organisation_id and a.job_id = j.id and a.epoch = given.epoch`,
     [leases.map((lease) => lease.jobId), leases.map((lease) => lease.epoch)],
   );
-  const present = new Map(rows.map((row) => [String(row.id), row]));
-  return leases.map((lease) => ({ ...lease, verdict: explainOne(holder, lease, present.get(lease.jobId)) }));
+  const present = new Map(rows.map((row) => [keyOf({ jobId: row.id, epoch: row.given_epoch }), row]));
+  return leases.map((lease) => ({ ...lease, verdict: explainOne(holder, lease, present.get(keyOf(lease))) }));
 }
 
 function explainOne(holder: Holder, lease: LeaseRef, row: Present | undefined): VerdictKind {
@@ -43,10 +44,23 @@ function explainOne(holder: Holder, lease: LeaseRef, row: Present | undefined): 
   return row.state === "running" ? "already_done" : "stale_epoch";
 }
 
+/** One batch may name two leases of one job, an old one and its heir: only job and epoch together are a lease. */
+function keyOf(lease: LeaseRef): string {
+  return `${lease.jobId}/${lease.epoch}`;
+}
+
+type DoneRow = { readonly id: JobId; readonly epoch: string };
+
+function doneKeys(rows: readonly DoneRow[]): ReadonlySet<string> {
+  return new Set(rows.map((row) => keyOf({ jobId: row.id, epoch: row.epoch })));
+}
+
 function answer(leases: readonly LeaseRef[], done: ReadonlySet<string>, missed: readonly Verdict[]): Verdict[] {
-  const why = new Map(missed.map((verdict) => [verdict.jobId, verdict]));
+  const why = new Map(missed.map((verdict) => [keyOf(verdict), verdict]));
   return leases.map((lease) =>
-    done.has(lease.jobId) ? { ...lease, verdict: "done" } : (why.get(lease.jobId) ?? { ...lease, verdict: "unknown" }),
+    done.has(keyOf(lease))
+      ? { ...lease, verdict: "done" }
+      : (why.get(keyOf(lease)) ?? { ...lease, verdict: "unknown" }),
   );
 }
 
@@ -62,7 +76,7 @@ async function explainRest(
     await explain(
       tx,
       holder,
-      leases.filter((lease) => !done.has(lease.jobId)),
+      leases.filter((lease) => !done.has(keyOf(lease))),
     ),
   );
 }
@@ -80,7 +94,7 @@ export async function startLeases(
   leases: readonly LeaseRef[],
   leaseMs: number,
 ): Promise<Verdict[]> {
-  const { rows } = await tx.query<{ id: string }>(
+  const { rows } = await tx.query<DoneRow>(
     `with started as (
        update app.job j set state = 'running', attempt = j.attempt + 1, seq = j.seq + 1, started_at = now(),
               lease_until = now() + $5 * interval '1 millisecond'
@@ -94,10 +108,10 @@ export async function startLeases(
        insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch, data)
        select organisation_id, id, seq, 'started', $3, epoch, jsonb_build_object('attempt', attempt) from started
      )
-     select id from started`,
+     select id, epoch from started`,
     [...columns(leases), holder.nodeId, holder.sessionId, leaseMs],
   );
-  return explainRest(tx, holder, leases, new Set(rows.map((row) => row.id)));
+  return explainRest(tx, holder, leases, doneKeys(rows));
 }
 
 export type Renewed = { readonly verdicts: Verdict[]; readonly cancel: LeaseRef[] };
@@ -118,7 +132,7 @@ export async function renewLeases(
      returning j.id, j.epoch, j.cancel_requested`,
     [...columns(leases), holder.nodeId, holder.sessionId, leaseMs],
   );
-  const verdicts = await explainRest(tx, holder, leases, new Set(rows.map((row) => row.id)));
+  const verdicts = await explainRest(tx, holder, leases, doneKeys(rows));
   const cancel = rows.filter((row) => row.cancel_requested).map((row) => ({ jobId: row.id, epoch: row.epoch }));
   return { verdicts, cancel };
 }
@@ -131,13 +145,13 @@ export async function adoptLeases(
   leaseMs: number,
 ): Promise<Verdict[]> {
   if (leases.length === 0) return [];
-  const { rows } = await tx.query<{ id: string }>(
+  const { rows } = await tx.query<DoneRow>(
     `update app.job j set session_id = $4, claim_number = null, lease_until = now() + $5 * interval '1 millisecond' from ${GIVEN}
       where j.id = given.job_id and j.epoch = given.epoch and j.node_id = $3 and j.lease_until is not null
-     returning j.id`,
+     returning j.id, j.epoch`,
     [...columns(leases), holder.nodeId, holder.sessionId, leaseMs],
   );
-  return explainRest(tx, holder, leases, new Set(rows.map((row) => row.id)));
+  return explainRest(tx, holder, leases, doneKeys(rows));
 }
 
 export type HeldJob = {

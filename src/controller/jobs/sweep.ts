@@ -3,12 +3,12 @@
 // leader. After a gap in all sweeps nobody could renew, so leases get one lease of grace first. A row that cannot be moved
 // is set aside; the rest of the round goes on.
 
-import { afterLoss, type Settled, UNSTARTED_RETURNS_MAX } from "../../protocol/job.ts";
 import type { Tx } from "../../db/pool.ts";
 import { messageOf } from "../../std/errors.ts";
-import type { JobId, OrganisationId } from "../../std/ids.ts";
+import type { OrganisationId } from "../../std/ids.ts";
 import type { Context } from "../context.ts";
-import { type Leased, moveJobs, moveOf } from "./move-store.ts";
+import { LOST_COLUMNS, type LostRow, moveLost } from "./lost.ts";
+import { moveJobs } from "./move-store.ts";
 
 const BATCH = 500;
 
@@ -17,17 +17,17 @@ export async function sweep(context: Context): Promise<void> {
   const graced = await db.service((tx) => grantGrace(tx, config.sweepMs, config.leaseMs));
   if (graced > 0) log.warn({ leases: graced }, "no controller swept for a while: these leases get one lease of grace");
   await promoteDue(context);
-  let expired: readonly Expired[];
+  let swept: readonly LostRow[];
   const setAside = new Set<string>();
   do {
-    expired = await db
+    swept = await db
       .service((tx) => returnExpired(context, tx, setAside))
       .catch(async (error: unknown) => {
         log.error({ error: messageOf(error) }, "a sweep failed as a batch: trying its rows one by one");
         return sweepSingly(context, setAside);
       });
-    wakeAll(context, expired);
-  } while (expired.length === BATCH);
+    wakeAll(context, swept);
+  } while (swept.length === BATCH);
 }
 
 /** Notes this sweep; when the last one is long ago, leases that ran out in the gap live one lease longer. */
@@ -76,85 +76,54 @@ async function promoteDue(context: Context): Promise<void> {
   } while (due.length === BATCH);
 }
 
-type ExpiredRow = {
-  readonly organisation_id: OrganisationId;
-  readonly id: JobId;
-  readonly state: "leased" | "running";
-  readonly epoch: string;
-  readonly attempt: number;
-  readonly max_attempts: number;
-  readonly retry_on_failure: boolean;
-  readonly unstarted: number;
-  readonly cancel_requested: boolean;
-  readonly node_id: string;
-};
-type Expired = { readonly organisationId: OrganisationId; readonly jobId: JobId };
+const EXPIRED = { eventKind: "expired", why: "lease ran out" } as const;
 
-async function selectExpired(tx: Tx, limit: number, setAside: ReadonlySet<string>): Promise<readonly ExpiredRow[]> {
-  const { rows } = await tx.query<ExpiredRow>(
-    `select organisation_id, id, state, epoch, attempt, max_attempts, retry_on_failure, unstarted, cancel_requested, node_id
-       from app.job where lease_until < now() and not (id = any($2))
+/** One transaction for all; returns the rows that it looked at. */
+async function returnExpired(context: Context, tx: Tx, setAside: ReadonlySet<string>): Promise<readonly LostRow[]> {
+  const { rows } = await tx.query<LostRow>(
+    `select ${LOST_COLUMNS} from app.job where lease_until < now() and not (id = any($2))
       order by lease_until limit $1 for update skip locked`,
-    [limit, [...setAside]],
+    [BATCH, [...setAside]],
+  );
+  await moveJobs(
+    tx,
+    rows.map((row) => moveLost(context, row, EXPIRED)),
+    "controller",
   );
   return rows;
 }
 
-async function returnExpired(context: Context, tx: Tx, setAside: ReadonlySet<string>): Promise<readonly Expired[]> {
-  const rows = await selectExpired(tx, BATCH, setAside);
-  await moveJobs(
-    tx,
-    rows.map((row) => moveExpired(context, row)),
-    "controller",
+/** A transaction for each row, which looks at it again under its lock: meanwhile it may have been renewed or cancelled. */
+async function sweepSingly(context: Context, setAside: Set<string>): Promise<readonly LostRow[]> {
+  const { rows: seen } = await context.db.service((tx) =>
+    tx.query<LostRow>(
+      `select ${LOST_COLUMNS} from app.job where lease_until < now() and not (id = any($2)) order by lease_until limit $1`,
+      [BATCH, [...setAside]],
+    ),
   );
-  return rows.map((row) => ({ organisationId: row.organisation_id, jobId: row.id }));
-}
-
-async function sweepSingly(context: Context, setAside: Set<string>): Promise<readonly Expired[]> {
-  const rows = await context.db.service((tx) => selectExpired(tx, BATCH, setAside));
-  const moved: Expired[] = [];
-  for (const row of rows) {
+  for (const { organisation_id: organisationId, id } of seen) {
     try {
-      await context.db.service((tx) => moveJobs(tx, [moveExpired(context, row)], "controller"));
-      moved.push({ organisationId: row.organisation_id, jobId: row.id });
+      await context.db.service(async (tx) => {
+        const row = await tx.maybeOne<LostRow>(
+          `select ${LOST_COLUMNS} from app.job where organisation_id = $1 and id = $2 and lease_until < now() for update skip locked`,
+          [organisationId, id],
+        );
+        if (row !== undefined) await moveJobs(tx, [moveLost(context, row, EXPIRED)], "controller");
+      });
     } catch (error) {
-      setAside.add(row.id);
+      setAside.add(id);
       context.log.error(
-        { jobId: row.id, error: messageOf(error) },
+        { jobId: id, error: messageOf(error) },
         "this job could not be swept; it is set aside for this round",
       );
     }
   }
-  return moved;
+  return seen;
 }
 
-function moveExpired(context: Context, row: ExpiredRow) {
-  const hadStarted = row.state === "running";
-  const countsAnyway = !hadStarted && row.unstarted + 1 >= UNSTARTED_RETURNS_MAX;
-  const attempt = row.attempt + (countsAnyway ? 1 : 0);
-  const job: Leased = {
-    organisationId: row.organisation_id,
-    jobId: row.id,
-    epoch: row.epoch,
-    attempt,
-    unstarted: countsAnyway ? 0 : row.unstarted + 1,
-  };
-  const retry = { maxAttempts: row.max_attempts, onFailure: row.retry_on_failure };
-  let settled: Settled =
-    hadStarted || countsAnyway ? afterLoss(attempt, retry) : { state: "queued", used: false, reason: "not-started" };
-  if (row.cancel_requested) settled = { state: "cancelled" };
-  const eventKind = settled.state === "queued" ? "expired" : settled.state;
-  return moveOf(context, job, settled, {
-    eventKind,
-    isFenced: true,
-    outcome: { kind: "lost" },
-    eventData: { why: "lease ran out", node: row.node_id, started: hadStarted },
-  });
-}
-
-function wakeAll(context: Context, expired: readonly Expired[]): void {
-  for (const { organisationId, jobId } of expired) {
+function wakeAll(context: Context, swept: readonly LostRow[]): void {
+  for (const { organisation_id: organisationId, id } of swept) {
     context.wakeups.wake(`work:${organisationId}`);
-    context.wakeups.wake(`job:${jobId}`);
+    context.wakeups.wake(`job:${id}`);
   }
 }

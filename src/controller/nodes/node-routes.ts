@@ -130,6 +130,9 @@ async function pair(context: Context, { body, pairingCode }: Call<"nodePair">) {
     })
     .catch((error: unknown) => {
       if (isUniqueViolation(error, "node_name")) throw nameTaken("this");
+      if (isUniqueViolation(error, "credential_hash_key")) {
+        throw new Failure("conflict", "this credential is in use: draw another one for each pairing", { cause: error });
+      }
       throw error;
     });
   if (enrolled.kind === "used")

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the command line share: the command tree without a process, and the real command against a world.
+
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { type Command, CommanderError } from "commander";
+import { buildProgram } from "../../src/cli/program.ts";
+import type { Programs } from "../../src/cli/programs.ts";
+import { systemClock } from "../../src/std/clock.ts";
+import { createHome, type Home } from "../kit/command.ts";
+import type { World } from "../kit/world.ts";
+
+const notHere = (): Promise<never> => Promise.reject(new Error("this test starts no program"));
+
+export type Tree = {
+  readonly program: Command;
+  /** Parses these arguments and returns what was printed, and commander's exit code if it ended the parse. */
+  readonly run: (...args: readonly string[]) => Promise<{ stdout: string; stderr: string; exitCode: number }>;
+  /** What the programs up, controller and agent were called with. */
+  readonly calls: unknown[];
+};
+
+export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
+  const written = { stdout: "", stderr: "" };
+  const calls: unknown[] = [];
+  const record = (options: unknown): Promise<number> => {
+    calls.push(options);
+    return Promise.resolve(0);
+  };
+  const programs: Programs = { up: record, controller: record, agent: record, dbMigrate: notHere, dbStatus: notHere };
+  const output = (stream: "stdout" | "stderr") => ({
+    write: (text: string): void => {
+      written[stream] += text;
+    },
+  });
+  const terminal = {
+    stdout: output("stdout"),
+    stderr: output("stderr"),
+    env,
+    clock: systemClock,
+    newKey: () => "key",
+    onInterrupt: () => ({ [Symbol.dispose]: () => {} }),
+    readFile: notHere,
+  };
+  const program = buildProgram({ terminal, programs, version: "1.2.3", setExitCode: () => {} });
+  const run: Tree["run"] = async (...args) => {
+    written.stdout = "";
+    written.stderr = "";
+    try {
+      await program.parseAsync(["node", "holdfast", ...args]);
+      return { ...written, exitCode: 0 };
+    } catch (error) {
+      if (!(error instanceof CommanderError)) throw error;
+      return { ...written, exitCode: error.exitCode };
+    }
+  };
+  return { program, run, calls };
+}
+
+/** Every command below this one with the words that lead to it. */
+export function commandsOf(
+  command: Command,
+  path: readonly string[] = [],
+): { path: readonly string[]; command: Command }[] {
+  return [{ path, command }, ...command.commands.flatMap((child) => commandsOf(child, [...path, child.name()]))];
+}
+
+/** A home whose command line talks to this world by environment. */
+export function homeOf(t: TestContext, world: World): Home {
+  const home = createHome(t);
+  const own = { HOLDFAST_URL: world.url, HOLDFAST_TOKEN: world.token };
+  return {
+    ...home,
+    start: (args, env) => home.start(args, { ...own, ...env }),
+    run: (args, env) => home.run(args, { ...own, ...env }),
+  };
+}
+
+/** A fault is one sentence of ours first, and never a stack trace. */
+export function assertClearFault(stderr: string): void {
+  assert.match(stderr, /^holdfast: \S/);
+  assert.doesNotMatch(stderr, /^\s+at .*[:(]\d+/m);
+  assert.doesNotMatch(stderr, /undefined|\[object/);
+}
