@@ -3,7 +3,7 @@
 // code. The long-running programs are loaded only when they are asked for.
 
 import { readFile } from "node:fs/promises";
-import { CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import { buildProgram } from "../cli/program.ts";
 import type { Programs } from "../cli/programs.ts";
 import type { Terminal } from "../cli/terminal.ts";
@@ -55,32 +55,59 @@ const programs: Programs = {
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),
 };
 
-function complain(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : errorRow("usage").exit;
-  const isKnown = error instanceof Failure && isErrorCode(error.code);
-  const code = isKnown ? error.code : "internal";
-  const details = isKnown ? error.details : [];
-  const row = errorRow(code);
-  if (process.argv.includes("--json")) {
-    process.stderr.write(`${JSON.stringify({ code, message: messageOf(error), details })}\n`);
-    return row.exit;
+type Complaint = { readonly code: string; readonly message: string; readonly details: Failure["details"] };
+
+/** Undefined for what ends a command but is no fault: help and the version. */
+function complaintOf(error: unknown): Complaint | undefined {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0 || error.code === "commander.help") return undefined;
+    return { code: "usage", message: error.message.replace(/^error: /, ""), details: [] };
   }
   // The cause of a known failure is already in its sentence, where a person needs it.
-  process.stderr.write(`holdfast: ${isKnown ? error.message : messageOf(error)}\n`);
+  if (error instanceof Failure && isErrorCode(error.code)) return error;
+  return { code: "internal", message: messageOf(error), details: [] };
+}
+
+function complain(error: unknown): number {
+  const complaint = complaintOf(error);
+  if (complaint === undefined)
+    return error instanceof CommanderError && error.exitCode === 0 ? 0 : errorRow("usage").exit;
+  const { code, message, details } = complaint;
+  const row = errorRow(code);
+  if (wantsJson()) {
+    process.stderr.write(`${JSON.stringify({ code, message, details })}\n`);
+    return row.exit;
+  }
+  process.stderr.write(`holdfast: ${message}\n`);
   for (const { place, problem } of details) process.stderr.write(`  ${place}: ${problem}\n`);
-  process.stderr.write(`  ${isKnown ? row.advice : "This is a bug in Holdfast. HOLDFAST_DEBUG=1 shows where."}\n`);
+  const isBug = code === "internal" && !(error instanceof Failure);
+  process.stderr.write(`  ${isBug ? "This is a bug in Holdfast. HOLDFAST_DEBUG=1 shows where." : row.advice}\n`);
   if (process.env["HOLDFAST_DEBUG"] === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
   return row.exit;
 }
 
+let acting: Command | undefined;
+
+/** What the command was given; before one is known, whether --json stands where it can only be ours. */
+function wantsJson(): boolean {
+  if (acting !== undefined) return acting.opts()["json"] === true;
+  const dashes = process.argv.indexOf("--");
+  return process.argv.slice(0, dashes < 0 ? undefined : dashes).includes("--json");
+}
+
 // A reader that went away (head, a closed pager) is no fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 74));
+// Nor is one of the messages: what was asked for goes on.
+process.stderr.on("error", () => {});
 
 const program = buildProgram({
   terminal,
   programs,
   version: VERSION,
   setExitCode: (code) => void (process.exitCode = code),
+});
+program.hook("preAction", (_, command) => {
+  acting = command;
 });
 try {
   await program.parseAsync(process.argv);

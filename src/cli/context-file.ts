@@ -44,7 +44,12 @@ export function readContexts(file: string): Contexts | undefined {
 }
 
 export function readContext(file: string, name: string): Context | undefined {
-  return readContexts(file)?.contexts[name];
+  return own(readContexts(file)?.contexts, name);
+}
+
+/** A name such as constructor is no context because every object has one. */
+function own<Value>(entries: Readonly<Record<string, Value>> = {}, name: string): Value | undefined {
+  return Object.hasOwn(entries, name) ? entries[name] : undefined;
 }
 
 /** Adds or replaces one context and makes it the current one; the others stay. */
@@ -58,7 +63,7 @@ export function writeContext(file: string, name: string, context: Context): void
 
 export function useContext(file: string, name: string): void {
   const known = readContexts(file);
-  if (known?.contexts[name] === undefined) {
+  if (known === undefined || own(known.contexts, name) === undefined) {
     const names = Object.keys(known?.contexts ?? {});
     throw new Failure(
       "not_found",
@@ -88,7 +93,7 @@ function parse(file: string, text: string): Contexts {
     throw new Failure("context_invalid", `${file} is not JSON`, { cause: error });
   }
   const faults: Fault[] = [];
-  const contexts: Record<string, Context> = {};
+  const contexts: [string, Context][] = [];
   const root = record(value, "/", faults, ["current", "contexts"]);
   for (const [name, entry] of Object.entries(record(root["contexts"], "/contexts", faults))) {
     const { url, token } = record(entry, `/contexts/${name}`, faults, ["url", "token"]);
@@ -96,15 +101,16 @@ function parse(file: string, text: string): Contexts {
       faults.push({ place: `/contexts/${name}/url`, problem: "must be an address such as http://127.0.0.1:7440" });
     if (typeof token !== "string" || !/^hft_[\w-]{43}$/.test(token))
       faults.push({ place: `/contexts/${name}/token`, problem: "must be a token (hft_…)" });
-    contexts[name] = { url: String(url), token: String(token) };
+    contexts.push([name, { url: String(url), token: String(token) }]);
   }
   const current = root["current"];
-  if (typeof current !== "string") faults.push({ place: "/current", problem: "must name a context" });
+  if (typeof current !== "string" || !contexts.some(([name]) => name === current))
+    faults.push({ place: "/current", problem: "must name one of the contexts" });
   if (faults.length > 0)
     throw new Failure("context_invalid", `${file} has ${faults.length} fault${faults.length > 1 ? "s" : ""}`, {
       details: faults,
     });
-  return { current: String(current), contexts };
+  return { current: String(current), contexts: Object.fromEntries(contexts) };
 }
 
 function record(value: unknown, place: string, faults: Fault[], known?: readonly string[]): Record<string, unknown> {

@@ -3,13 +3,18 @@
 
 import { type Command, Option } from "commander";
 import { jobStates, type JobState } from "../protocol/job.ts";
-import type { Job, JobDetail } from "../protocol/job-schema.ts";
+import type { Client } from "../client/client.ts";
+import type { Job, JobDetail, JobEvent } from "../protocol/job-schema.ts";
+import { PAGE_MAX } from "../protocol/limits.ts";
+import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { addJobOptions, type JobOptions, submissionOf, submit } from "./job-options.ts";
 import { follow, printChunks, streamLog } from "./job-run.ts";
-import { ago, commandLine, fields, table } from "./table.ts";
+import { ago, commandLine, fields, table, visible } from "./table.ts";
 import { colours, connect, printJson, type Terminal } from "./terminal.ts";
-import { parseWhole } from "./units.ts";
+import { parseId, parseWhole } from "./units.ts";
+
+const jobId = parseId("job", "job");
 
 export function addJobCommands(program: Command, tree: Tree): void {
   const job = program.command("job").description("Commands that run on a node");
@@ -71,7 +76,7 @@ function addLooks(job: Command, { terminal }: Tree): void {
   example(list, "holdfast job list", "holdfast job list --state running --json");
 
   const show = printing(job.command("show"))
-    .argument("<id>")
+    .argument("<id>", "of the job", jobId)
     .description("Show one job with its input and result")
     .action(async (id: string, { json }) => {
       const found = await connect(terminal).call("jobShow", { params: { jobId: id } });
@@ -81,10 +86,10 @@ function addLooks(job: Command, { terminal }: Tree): void {
   example(show, "holdfast job show job_01j…");
 
   const events = printing(job.command("events"))
-    .argument("<id>")
+    .argument("<id>", "of the job", jobId)
     .description("Show the ledger of one job: every claim, start, loss and ending")
     .action(async (id: string, { json }) => {
-      const { events: found } = await connect(terminal).call("jobEvents", { params: { jobId: id } });
+      const found = await allEvents(connect(terminal), id);
       if (json === true) return printJson(terminal, found);
       const rows = found.map((event) => [
         String(event.seq),
@@ -99,16 +104,27 @@ function addLooks(job: Command, { terminal }: Tree): void {
   example(events, "holdfast job events job_01j…");
 }
 
+/** All of the ledger: a page holds at most PAGE_MAX events. */
+async function allEvents(client: Client, jobId: string): Promise<readonly JobEvent[]> {
+  const found: JobEvent[] = [];
+  for (;;) {
+    const query = { limit: PAGE_MAX, after: found.at(-1)?.seq ?? 0 };
+    const { events } = await client.call("jobEvents", { params: { jobId }, query });
+    found.push(...events);
+    if (events.length < PAGE_MAX) return found;
+  }
+}
+
 function dataText(data: Readonly<Record<string, unknown>>): string {
   return Object.entries(data)
-    .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .map(([key, value]) => visible(`${key}=${typeof value === "string" ? value : JSON.stringify(value)}`))
     .join(" ");
 }
 
 function addLogs(job: Command, { terminal }: Tree): void {
   const logs = job
     .command("logs")
-    .argument("<id>")
+    .argument("<id>", "of the job", jobId)
     .description("Print what a job wrote, its standard error on standard error")
     .option("-f, --follow", "go on until the job has ended")
     .addOption(new Option("--only <stream>", "only this stream").choices(["stdout", "stderr"]))
@@ -144,19 +160,42 @@ function addLogs(job: Command, { terminal }: Tree): void {
 
 function addCancel(job: Command, { terminal }: Tree): void {
   const cancel = printing(job.command("cancel"))
-    .argument("<id...>")
+    .argument("<id...>", "of the jobs", (text: string, before: readonly string[] | undefined) => [
+      ...(before ?? []),
+      jobId(text),
+    ])
     .description("Cancel: at once when it waits, within seconds when it runs")
     .action(async (ids: string[], { json }) => {
       const client = connect(terminal);
       const cancelled: Job[] = [];
-      for (const id of ids) cancelled.push(await client.call("jobCancel", { params: { jobId: id } }));
-      if (json === true) return printJson(terminal, cancelled);
-      for (const one of cancelled)
-        terminal.stdout.write(
-          `${one.id} ${one.state === "cancelled" ? "is cancelled" : "will be stopped by its node"}.\n`,
-        );
+      const refused: { readonly id: string; readonly failure: Failure }[] = [];
+      for (const id of ids) {
+        try {
+          cancelled.push(await client.call("jobCancel", { params: { jobId: id } }));
+        } catch (error) {
+          // One that has ended keeps no other from being cancelled; a controller that is away answers for none.
+          if (!(error instanceof Failure) || !["conflict", "not_found"].includes(error.code)) throw error;
+          refused.push({ id, failure: error });
+        }
+      }
+      if (json === true) printJson(terminal, cancelled);
+      else
+        for (const one of cancelled)
+          terminal.stdout.write(
+            `${one.id} ${one.state === "cancelled" ? "is cancelled" : "will be stopped by its node"}.\n`,
+          );
+      refuse(refused);
     });
   example(cancel, "holdfast job cancel job_01j…");
+}
+
+function refuse(refused: readonly { readonly id: string; readonly failure: Failure }[]): void {
+  const [first] = refused;
+  if (first === undefined) return;
+  if (refused.length === 1) throw first.failure;
+  throw new Failure(first.failure.code, `${refused.length} jobs were not cancelled`, {
+    details: refused.map(({ id, failure }) => ({ place: id, problem: failure.message })),
+  });
 }
 
 function jobTable(terminal: Terminal, jobs: readonly Job[]): string {
@@ -190,9 +229,9 @@ function printJob(terminal: Terminal, job: JobDetail): void {
   terminal.stdout.write(
     fields([
       ["job", job.id],
-      ["state", `${stateText(terminal, job)}${job.reason === null ? "" : `: ${job.reason}`}`],
-      ["blocked", job.blocked],
-      ["message", job.message],
+      ["state", `${stateText(terminal, job)}${job.reason === null ? "" : `: ${visible(job.reason)}`}`],
+      ["blocked", visible(job.blocked ?? "")],
+      ["message", visible(job.message ?? "")],
       ["command", commandLine(job.command, 2000)],
       ["node", job.nodeName],
       [
@@ -206,13 +245,13 @@ function printJob(terminal: Terminal, job: JobDetail): void {
       [
         "labels",
         Object.entries(job.labels)
-          .map(([name, value]) => `${name}=${value}`)
+          .map(([name, value]) => visible(`${name}=${value}`))
           .join(" "),
       ],
       [
         "environment",
         Object.entries(job.environment)
-          .map(([name, value]) => `${name}=${value}`)
+          .map(([name, value]) => visible(`${name}=${value}`))
           .join(" "),
       ],
       ["created", `${job.createdAt} (${ago(job.createdAt, now)})`],
@@ -220,8 +259,8 @@ function printJob(terminal: Terminal, job: JobDetail): void {
       ["started", job.startedAt],
       ["finished", job.finishedAt],
       ["exit code", job.exitCode === null ? null : String(job.exitCode)],
-      ["input", job.input === null ? null : JSON.stringify(job.input).slice(0, 500)],
-      ["result", job.result === null ? null : JSON.stringify(job.result)],
+      ["input", job.input === null ? null : visible(JSON.stringify(job.input).slice(0, 500))],
+      ["result", job.result === null ? null : visible(JSON.stringify(job.result))],
     ]),
   );
 }

@@ -7,7 +7,7 @@ import type { JobSubmission } from "../protocol/job-schema.ts";
 import { Failure, type Fault, messageOf } from "../std/errors.ts";
 import { findNode } from "./node-commands.ts";
 import type { Terminal } from "./terminal.ts";
-import { parseDuration, parsePair, parseSize, parseTime, parseWhole } from "./units.ts";
+import { parseDuration, parseEach, parsePair, parseSize, parseTime, parseWhole } from "./units.ts";
 
 export type JobOptions = {
   readonly env?: Record<string, string>;
@@ -31,7 +31,7 @@ export function addJobOptions(command: Command): Command {
     .argument("<command...>", "the program and its arguments, after --")
     .passThroughOptions()
     .option("-e, --env <name=value>", "set a variable of its environment (repeatable)", parsePair)
-    .option("--env-from <name...>", "take these variables from this environment")
+    .option("--env-from <name>", "take this variable from this environment (repeatable)", parseEach)
     .option("--cwd <directory>", "working directory on the node (default: one of its own)")
     .option("--memory <size>", "least memory of the node, such as 8GiB", parseSize)
     .option("--arch <arch>", "x64 or arm64")

@@ -8,6 +8,7 @@ import type { Job, JobDetail, LogPage } from "../protocol/job-schema.ts";
 import { LOG_CUT_NOTE } from "../protocol/access-schema.ts";
 import { isFinal } from "../protocol/job.ts";
 import { Failure, messageOf } from "../std/errors.ts";
+import { visible } from "./table.ts";
 import { colours, type Terminal } from "./terminal.ts";
 
 const RESUME_MS = 1_000;
@@ -126,5 +127,5 @@ function report(terminal: Terminal, job: JobDetail): number {
 }
 
 function say(terminal: Terminal, text: string): void {
-  terminal.stderr.write(`${colours(terminal).dim(`· ${text}`)}\n`);
+  terminal.stderr.write(`${colours(terminal, "stderr").dim(`· ${visible(text)}`)}\n`);
 }

@@ -8,7 +8,7 @@ import type { Device, Node } from "../protocol/node-schema.ts";
 import { gibibytes } from "../protocol/placement.ts";
 import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
-import { ago, fields, table } from "./table.ts";
+import { ago, fields, table, visible } from "./table.ts";
 import { colours, connect, printJson, type Terminal } from "./terminal.ts";
 
 export function addNodeCommands(program: Command, tree: Tree): void {
@@ -123,7 +123,7 @@ function gpuText(devices: readonly Device[]): string {
   const gpus = devices.filter((device) => device.kind === "gpu");
   return gpus.length === 0
     ? "none"
-    : gpus.map((gpu) => `${gpu.name}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
+    : gpus.map((gpu) => `${visible(gpu.name)}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
 }
 
 function printNode(terminal: Terminal, node: Node): void {
@@ -143,15 +143,15 @@ function printNode(terminal: Terminal, node: Node): void {
       ["heartbeat", ago(node.lastHeartbeatAt, now)],
       ["clock", node.clockOffsetMs === null ? null : clock],
       ["jobs", `${node.running}${facts === null ? "" : ` of ${facts.slots} slots`}`],
-      ["machine", facts === null ? null : `${facts.hostname}, ${facts.arch}, Linux ${facts.kernel}`],
-      ["processor", facts === null ? null : `${facts.cpuCount} × ${facts.cpuName}`],
+      ["machine", facts === null ? null : visible(`${facts.hostname}, ${facts.arch}, Linux ${facts.kernel}`)],
+      ["processor", facts === null ? null : visible(`${facts.cpuCount} × ${facts.cpuName}`)],
       [
         "memory",
         facts === null
           ? null
           : `${gibibytes(facts.memoryTotalBytes)}, ${gibibytes(facts.memoryAvailableBytes)} available`,
       ],
-      ["agent", facts?.version],
+      ["agent", visible(facts?.version ?? "")],
     ]),
   );
   const gpus = (facts?.devices ?? []).filter((device) => device.kind === "gpu");
@@ -161,10 +161,10 @@ function printNode(terminal: Terminal, node: Node): void {
     table(
       ["GPU", "MEMORY", "DRIVER", "STATE"],
       gpus.map((gpu) => [
-        gpu.name,
+        visible(gpu.name),
         gpu.memoryBytes === null ? "unknown" : gibibytes(gpu.memoryBytes),
-        gpu.driver ?? "?",
-        gpu.reason ?? gpu.state,
+        visible(gpu.driver ?? "?"),
+        visible(gpu.reason ?? gpu.state),
       ]),
     ),
   );

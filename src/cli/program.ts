@@ -23,7 +23,8 @@ export function buildProgram(tree: Tree): Command {
     .configureOutput({
       writeOut: (text) => void tree.terminal.stdout.write(text),
       writeErr: (text) => void tree.terminal.stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error: /, "holdfast: ")),
+      // bin/ says it, as every other fault.
+      outputError: () => {},
     });
   example(program, "npm start", "holdfast status", "holdfast job run -- uname -a");
   addProgramCommands(program, tree);

@@ -4,6 +4,7 @@
 import type { Command } from "commander";
 import { nodeTable } from "./node-commands.ts";
 import { example, printing, type Tree } from "./command.ts";
+import { visible } from "./table.ts";
 import { colours, connect, printJson } from "./terminal.ts";
 
 export function addStatusCommand(program: Command, { terminal }: Tree): void {
@@ -15,7 +16,7 @@ export function addStatusCommand(program: Command, { terminal }: Tree): void {
       if (json === true) return printJson(terminal, { ...overview, controller: client.baseUrl, nodeList: items });
       const colour = colours(terminal);
       const { stdout } = terminal;
-      for (const line of overview.attention) stdout.write(`${colour.yellow("!")} ${line}\n`);
+      for (const line of overview.attention) stdout.write(`${colour.yellow("!")} ${visible(line)}\n`);
       if (overview.attention.length > 0) stdout.write("\n");
       const inService = items.filter((node) => node.status !== "retired");
       stdout.write(inService.length === 0 ? "No node yet: holdfast node pair NAME\n" : nodeTable(terminal, inService));

@@ -35,6 +35,11 @@ export function connection(terminal: Terminal): { readonly url: string; readonly
       throw new Failure("config_invalid", `HOLDFAST_URL must be an address such as http://127.0.0.1:7440, not ${url}`);
     return { url, token };
   }
+  // Half a pair would send the token of one controller to the address of another.
+  if (url !== undefined || token !== undefined) {
+    const [set, missing] = url === undefined ? ["HOLDFAST_TOKEN", "HOLDFAST_URL"] : ["HOLDFAST_URL", "HOLDFAST_TOKEN"];
+    throw new Failure("config_invalid", `${set} is set but ${missing} is not: set both, or neither to use the context`);
+  }
   const file = contextFileFrom(terminal.env);
   const contexts = readContexts(file);
   const context = contexts?.contexts[contexts.current];
@@ -43,11 +48,15 @@ export function connection(terminal: Terminal): { readonly url: string; readonly
       "no_context",
       `no controller is known here: ${file} has no context, and HOLDFAST_URL and HOLDFAST_TOKEN are not set`,
     );
-  return { url: url ?? context.url, token: token ?? context.token };
+  return context;
 }
 
-export function colours(terminal: Terminal): ReturnType<typeof pc.createColors> {
-  return pc.createColors(terminal.stdout.isTTY === true && terminal.env["NO_COLOR"] === undefined);
+/** For what is written to this stream: one may be a terminal and the other a file. */
+export function colours(
+  terminal: Terminal,
+  stream: "stdout" | "stderr" = "stdout",
+): ReturnType<typeof pc.createColors> {
+  return pc.createColors(terminal[stream].isTTY === true && terminal.env["NO_COLOR"] === undefined);
 }
 
 export function printJson(terminal: Terminal, value: unknown): void {

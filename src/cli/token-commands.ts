@@ -6,7 +6,7 @@ import { peopleScopes } from "../protocol/access-schema.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { ago, table } from "./table.ts";
 import { connect, printJson } from "./terminal.ts";
-import { parseWhole } from "./units.ts";
+import { parseId, parseWhole } from "./units.ts";
 
 export function addTokenCommands(program: Command, { terminal }: Tree): void {
   const token = program.command("token").description("API tokens");
@@ -57,7 +57,7 @@ export function addTokenCommands(program: Command, { terminal }: Tree): void {
   example(list, "holdfast token list");
 
   const revoke = printing(token.command("revoke"))
-    .argument("<id>")
+    .argument("<id>", "of the token", parseId("cred", "token"))
     .description("Revoke a token; takes effect on the next request")
     .action(async (id: string, { json }) => {
       const revoked = await connect(terminal).call("tokenRevoke", { params: { credentialId: id } });

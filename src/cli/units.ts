@@ -2,6 +2,7 @@
 // Sizes and durations as people type them.
 
 import { InvalidArgumentError } from "commander";
+import { ID_PATTERN } from "../std/id-pattern.ts";
 
 const SIZES: Readonly<Record<string, number>> = {
   "": 1,
@@ -46,6 +47,20 @@ export function parseWhole(minimum: number, maximum: number): (text: string) => 
   };
 }
 
+/** An id of this kind, judged here so that a mistyped one is not answered with a pattern. */
+export function parseId(prefix: string, what: string): (text: string) => string {
+  const pattern = new RegExp(`^${prefix}_${ID_PATTERN}$`);
+  return (text) => {
+    if (!pattern.test(text)) throw new InvalidArgumentError(`It is the id of a ${what}, ${prefix}_ and 26 characters.`);
+    return text;
+  };
+}
+
+/** Collects the values of an option that may be repeated. */
+export function parseEach(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text];
+}
+
 /** Collects NAME=VALUE options that may be repeated. */
 export function parsePair(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = text.indexOf("=");
@@ -53,8 +68,14 @@ export function parsePair(text: string, before: Readonly<Record<string, string>>
   return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
 }
 
+const TIME = /^(\d{4})-(\d\d)-(\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/;
+
+/** RFC 3339, or a date alone for its first moment in UTC. Date itself takes "foo 5" and the 31st of February. */
 export function parseTime(text: string): string {
+  const [, year, month, day] = TIME.exec(text)?.map(Number) ?? [];
+  const isDay = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day)).getUTCDate() === day;
   const time = new Date(text);
-  if (Number.isNaN(time.getTime())) throw new InvalidArgumentError("It is a time such as 2026-12-01T08:00:00Z.");
+  if (!isDay || Number.isNaN(time.getTime()))
+    throw new InvalidArgumentError("It is a time with its zone, such as 2026-12-01T08:00:00Z.");
   return time.toISOString();
 }

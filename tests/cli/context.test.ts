@@ -2,10 +2,13 @@
 // The context file: private, whole, and every fault in it named with its place.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import fs from "node:fs";
+import { createServer } from "node:http";
 import path from "node:path";
 import { test } from "node:test";
 import { contextFileFrom, readContext, readContexts, useContext, writeContext } from "../../src/cli/context-file.ts";
+import { cleanupOf } from "../kit/cleanup.ts";
 import { createHome } from "../kit/command.ts";
 import { assertClearFault } from "./kit.ts";
 
@@ -101,4 +104,43 @@ test("without a context the way to one is said, with an exit code of its own", a
     assertClearFault(stderr);
     assert.match(stderr, /npm start/);
   }
+});
+
+test("half of the environment's pair is refused: the token of the file goes to no other address", async (t) => {
+  const home = createHome(t);
+  writeContext(path.join(home.directory, "contexts.json"), "local", { url, token });
+  const seen: unknown[] = [];
+  const stranger = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.end();
+  });
+  stranger.listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  cleanupOf(t).defer(() => void stranger.close());
+  const address = stranger.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const { code, stderr } = await home.run(["job", "list"], { HOLDFAST_URL: `http://127.0.0.1:${address.port}` });
+  assert.deepEqual([code, seen], [78, []]);
+  assertClearFault(stderr);
+  assert.match(stderr, /HOLDFAST_TOKEN is not/);
+  assert.equal((await home.run(["job", "list"], { HOLDFAST_TOKEN: other })).code, 78);
+});
+
+test("a name that every object has is no context", (t) => {
+  const file = path.join(createHome(t).directory, "contexts.json");
+  writeContext(file, "local", { url, token });
+  for (const name of ["constructor", "__proto__", "toString"]) {
+    assert.equal(readContext(file, name), undefined, name);
+    assert.throws(() => useContext(file, name), { code: "not_found" }, name);
+  }
+  assert.equal(readContexts(file)?.current, "local");
+});
+
+test("a current context that is not among them is a fault of the file", (t) => {
+  const file = path.join(createHome(t).directory, "contexts.json");
+  fs.writeFileSync(file, JSON.stringify({ current: "gone", contexts: { local: { url, token } } }), { mode: 0o600 });
+  assert.throws(() => readContexts(file), {
+    code: "context_invalid",
+    details: [{ place: "/current", problem: "must name one of the contexts" }],
+  });
 });

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { until } from "../kit/until.ts";
 import { createWorld } from "../kit/world.ts";
 import { assertClearFault, homeOf } from "./kit.ts";
 
@@ -147,4 +148,68 @@ test("logs go to the stream that they came from, or one of them alone, or as JSO
     lines.map((line) => (JSON.parse(line) as { text: string }).text),
     ["to out\n", "to err\n"],
   );
+});
+
+test("what a job or a node carries cannot drive the terminal of the one who looks", async (t) => {
+  const world = await createWorld(t);
+  const home = homeOf(t, world);
+  const evil = "\u001B]0;owned\u0007\u001B[2J";
+  await world.node("anna", { cpuName: evil, hostname: evil });
+  const body = { command: ["echo", evil], labels: { a: evil }, environment: { A: evil } };
+  const { id } = await world.admin.call("jobSubmit", { body });
+  for (const args of [["job", "list"], ["job", "show", id], ["node", "show", "anna"], ["status"]]) {
+    const { stdout, code } = await home.run(args);
+    assert.equal(code, 0);
+    // oxlint-disable-next-line no-control-regex -- these are the ones
+    assert.doesNotMatch(stdout, /[\u0000-\u0009\u000B-\u001F\u007F-\u009F]/, args.join(" "));
+  }
+});
+
+test("a job that has ended keeps no other from being cancelled, and is named", async (t) => {
+  const world = await createWorld(t);
+  const home = homeOf(t, world);
+  const submit = async () => (await world.admin.call("jobSubmit", { body: { command: sleeping } })).id;
+  const [ended, waiting] = [await submit(), await submit()];
+  await world.admin.call("jobCancel", { params: { jobId: ended } });
+  const anna = await world.node("anna");
+  const [claimed] = await anna.claim(1);
+  assert.equal(claimed?.jobId, waiting);
+  await anna.end(waiting, claimed?.epoch ?? "");
+  const third = await submit();
+  const { code, stdout, stderr } = await home.run(["job", "cancel", waiting, third]);
+  assert.deepEqual([code, stdout], [76, `${third} is cancelled.\n`]);
+  assert.match(stderr, new RegExp(waiting));
+});
+
+test("the ledger of a job is shown to its end, however many pages it has", async (t) => {
+  const world = await createWorld(t);
+  const anna = await world.node("anna");
+  const { id } = await world.admin.call("jobSubmit", { body: { command: sleeping } });
+  for (let round = 0; round < 101; round++) {
+    const [claimed] = await until("it is claimed", () =>
+      anna.claim(1).then((jobs) => (jobs.length > 0 ? jobs : undefined)),
+    );
+    await anna.start(id, claimed?.epoch ?? "");
+    await anna.end(id, claimed?.epoch ?? "", { exitCode: 1, stopped: "release" });
+  }
+  const { stdout } = await homeOf(t, world).run(["job", "events", id, "--json"]);
+  const events = JSON.parse(stdout) as { seq: number }[];
+  assert.ok(events.length > 200, String(events.length));
+  assert.deepEqual(
+    events.map((event) => event.seq),
+    Array.from(events, (_, index) => index + 1),
+  );
+});
+
+test("--env-from takes one name and leaves the command alone", async (t) => {
+  const world = await createWorld(t);
+  const { stdout } = await homeOf(t, world).run(
+    ["job", "submit", "--env-from", "A", "--env-from", "B", "make", "test"],
+    {
+      A: "1",
+      B: "2",
+    },
+  );
+  const job = await world.admin.call("jobShow", { params: { jobId: stdout.trim() } });
+  assert.deepEqual([job.command, job.environment], [["make", "test"], { A: "1", B: "2" }]);
 });

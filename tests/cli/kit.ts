@@ -14,7 +14,7 @@ const notHere = (): Promise<never> => Promise.reject(new Error("this test starts
 
 export type Tree = {
   readonly program: Command;
-  /** Parses these arguments and returns what was printed, and commander's exit code if it ended the parse. */
+  /** Parses these arguments and returns what was printed (as standard error, commander's sentence too), and commander's exit code if it ended the parse. */
   readonly run: (...args: readonly string[]) => Promise<{ stdout: string; stderr: string; exitCode: number }>;
   /** What the programs up, controller and agent were called with. */
   readonly calls: unknown[];
@@ -51,7 +51,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
       return { ...written, exitCode: 0 };
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error;
-      return { ...written, exitCode: error.exitCode };
+      return { ...written, stderr: written.stderr + error.message, exitCode: error.exitCode };
     }
   };
   return { program, run, calls };

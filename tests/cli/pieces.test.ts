@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, commandLine, fields, table } from "../../src/cli/table.ts";
+import { ago, commandLine, fields, table, visible } from "../../src/cli/table.ts";
 import { parseDuration, parsePair, parseSize, parseTime, parseWhole } from "../../src/cli/units.ts";
 
 const refused = { code: "commander.invalidArgument" };
@@ -46,7 +46,9 @@ test("pairs collect, a value may hold an equals sign or be empty, a name may not
 
 test("a time is passed on in UTC", () => {
   assert.equal(parseTime("2026-12-24T20:00:00+02:00"), "2026-12-24T18:00:00.000Z");
-  for (const text of ["", "soon", "2026-13-01"]) assert.throws(() => parseTime(text), refused, text);
+  assert.equal(parseTime("2026-12-24"), "2026-12-24T00:00:00.000Z");
+  for (const text of ["", "soon", "2026-13-01", "foo 5", "tuesday 9", "1", "2026-02-31T00:00:00Z", "2026-12-24T20:00"])
+    assert.throws(() => parseTime(text), refused, text);
 });
 
 test("distances in time read as people say them", () => {
@@ -90,4 +92,9 @@ test("fields leave out what is not known and align the rest", () => {
 test("a command on one line is quoted as a shell needs it and shortened with a mark", () => {
   assert.equal(commandLine(["sh", "-c", "it's \n"]), String.raw`sh -c 'it'\''s ⏎'`);
   assert.equal(commandLine(["x".repeat(100)], 10), `${"x".repeat(9)}…`);
+});
+
+test("control characters of others are shown, not obeyed", () => {
+  assert.equal(visible("\u001B]0;x\u0007\r\u009B2J\u202Ea\nb 😀 é"), "␛]0;x␇␍\\u009b2J\\u202ea⏎b 😀 é");
+  assert.equal(commandLine(["echo", "\u001B[31m"]), "echo '␛[31m'");
 });

@@ -34,6 +34,9 @@ test("a mistake exits 64 and names what is wrong", async (t) => {
     [["job", "run", "--retries", "-1", "--", "x"], /--retries/],
     [["job", "run", "-e", "NAME", "--", "x"], /--env.*NAME=VALUE/],
     [["token", "create", "ci", "--scope", "all"], /--scope.*fleet:read/],
+    [["job", "show", "job_x"], /'job_x' .*id of a job/],
+    [["job", "cancel", "x"], /'x' .*id of a job/],
+    [["token", "revoke", "ci"], /'ci' .*id of a token/],
     [["completion", "tcsh"], /bash, zsh, fish/],
   ];
   await Promise.all(
@@ -69,6 +72,26 @@ test("an address without a controller is one clear line, and the same as JSON wi
   assert.deepEqual([asked.code, asked.stdout], [69, ""]);
   const { code: fault, details } = JSON.parse(asked.stderr) as { code: string; details: unknown };
   assert.deepEqual([fault, details], ["controller_unreachable", []]);
+});
+
+test("a mistake points to the help, and is JSON with --json", async (t) => {
+  const home = createHome(t);
+  assert.match((await home.run(["status", "--bogus"])).stderr, /^holdfast: .*--bogus.*\n {2}See --help\.\n$/);
+  const { code, stderr } = await home.run(["job", "list", "--json", "--limit", "0"], nowhere);
+  assert.equal(code, 64);
+  assert.equal((JSON.parse(stderr) as { code: string }).code, "usage");
+});
+
+test("--json that belongs to the job's command is not ours", async (t) => {
+  const home = createHome(t);
+  for (const command of [
+    ["--", "tool", "--json"],
+    ["tool", "--json"],
+  ]) {
+    const { code, stderr } = await home.run(["job", "submit", ...command], nowhere);
+    assert.equal(code, 69);
+    assertClearFault(stderr);
+  }
 });
 
 test("a database command without a database says how to name one", async (t) => {
