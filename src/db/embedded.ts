@@ -116,7 +116,8 @@ async function stopLeftover(dataDirectory: string, log: Log): Promise<void> {
     throw fileFailure(dataDirectory, error);
   }
   const identity = identityOf(pid);
-  if (identity === undefined || !isPostmasterOf(pid, dataDirectory)) return;
+  if (identity === undefined) return;
+  if (!isPostmasterOf(pid, dataDirectory)) return takePidFile(dataDirectory, pid);
   log.warn({ pid }, "a server that a killed process left is still running: stopping it first");
   signalIdentity(identity, SIGINT);
   const until = systemClock.monotonicMs() + STOP_WITHIN_MS;
@@ -127,6 +128,23 @@ async function stopLeftover(dataDirectory: string, log: Log): Promise<void> {
         `the PostgreSQL with pid ${pid} that was left on ${dataDirectory} does not stop`,
       );
     await systemClock.sleep(20);
+  }
+}
+
+/**
+ * The pid belongs to a stranger by now, for whom PostgreSQL would refuse to start. It accepts its parent's, which is ours, and
+ * goes on to look whether anybody still uses the shared memory that the file names; see CreateLockFile in miscinit.c.
+ */
+function takePidFile(dataDirectory: string, pid: number): void {
+  const file = path.join(dataDirectory, "postmaster.pid");
+  const fd = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_NOFOLLOW);
+  try {
+    const [first, ...rest] = fs.readFileSync(fd, "utf8").split("\n");
+    if (Number(first) !== pid) return;
+    fs.ftruncateSync(fd, 0);
+    fs.writeSync(fd, [String(process.pid), ...rest].join("\n"), 0);
+  } finally {
+    fs.closeSync(fd);
   }
 }
 
@@ -152,6 +170,12 @@ type Cluster = {
 /** Made beside its place and renamed, so that a start that was killed leaves no half of a database. */
 async function createCluster({ root, binaries, dataDirectory, account }: Cluster): Promise<void> {
   if (fs.existsSync(path.join(dataDirectory, "PG_VERSION"))) return;
+  // Ours comes by rename, whole: what lies here without a version is not ours, or was damaged. Either way it is not deleted.
+  if (fs.existsSync(dataDirectory) && fs.readdirSync(dataDirectory).length > 0)
+    throw new Failure(
+      "root_unusable",
+      `${dataDirectory} holds files but no PG_VERSION, so it is not a whole database: move it away, or restore it`,
+    );
   const partial = path.join(root, "database.new");
   try {
     fs.rmSync(partial, { recursive: true, force: true });
@@ -187,7 +211,6 @@ async function createCluster({ root, binaries, dataDirectory, account }: Cluster
       path.join(partial, "pg_hba.conf"),
       "# The directory's mode 0700 decides who may connect.\nlocal all all trust\n",
     );
-    fs.rmSync(dataDirectory, { recursive: true, force: true });
     fs.renameSync(partial, dataDirectory);
   } catch (error) {
     fs.rmSync(partial, { recursive: true, force: true });

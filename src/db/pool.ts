@@ -65,20 +65,24 @@ export function openDatabase(options: DatabaseOptions): Database {
     options.log.warn({ error: messageOf(error) }, "a database connection was lost while idle"),
   );
   const run = async <Result>(role: Role, body: (tx: Tx) => Promise<Result>): Promise<Result> => {
-    for (let tries = 1; ; tries++) {
+    // A migration outdates the plans of every pooled connection: each that fails is replaced, so there are no more than these.
+    let outdatedLeft = pool.options.max;
+    for (let tries = 1; ; ) {
       try {
         return await transact(pool, role, body);
       } catch (error) {
+        if (isOutdatedPlan(error) && outdatedLeft-- > 0) continue;
         if (tries >= TRIES_MAX || !isWorthRetrying(error)) throw translate(error);
-        await options.clock.sleep(backoffMs(RETRY, tries, options.random));
+        await options.clock.sleep(backoffMs(RETRY, tries++, options.random));
       }
     }
   };
+  let ended: Promise<void> | undefined;
   return {
     tenant: ({ organisationId, scopes }, body) =>
       run({ name: "holdfast_tenant", organisationId, scopes: scopes.join(" ") }, body),
     service: (body) => run({ name: "holdfast_service", organisationId: "", scopes: "" }, body),
-    [Symbol.asyncDispose]: () => pool.end(),
+    [Symbol.asyncDispose]: () => (ended ??= pool.end()),
   };
 }
 
@@ -99,18 +103,22 @@ async function transact<Result>(pool: pg.Pool, role: Role, body: (tx: Tx) => Pro
   };
   client.on("error", noteBroken);
   const sent: Promise<unknown>[] = [];
+  /** Its failure fails the transaction, awaited by the body or not. */
+  const watch: Watch = (promise) => {
+    sent.push(promise);
+    return quiet(promise);
+  };
   let isClosed = false;
   const send = (sql: string, params?: readonly unknown[]): Promise<pg.QueryResult> => {
     if (isClosed) throw new Error(`bug: a query after its transaction has ended: ${sql}`);
     const promise =
       params === undefined ? client.query(sql) : client.query({ name: nameOf(sql), text: sql, values: [...params] });
-    sent.push(promise);
-    return quiet(promise);
+    return watch(promise);
   };
   try {
     void send("begin");
     void send(SET_ROLE, [role.name, role.organisationId, role.scopes]);
-    const outcome = await body(txOf(send)).then(
+    const outcome = await body(txOf(send, watch)).then(
       (value) => ({ value }),
       (error: unknown) => ({ error }),
     );
@@ -146,7 +154,10 @@ function firstCause(error: unknown, settled: readonly PromiseSettledResult<unkno
   return first === undefined ? error : first.reason;
 }
 
-function txOf(send: (sql: string, params: readonly unknown[]) => Promise<pg.QueryResult>): Tx {
+type Send = (sql: string, params: readonly unknown[]) => Promise<pg.QueryResult>;
+type Watch = <Value>(promise: Promise<Value>) => Promise<Value>;
+
+function txOf(send: Send, watch: Watch): Tx {
   const query = <Row>(sql: string, params: readonly unknown[]): Promise<Rows<Row>> =>
     quiet(send(sql, params).then((result) => ({ rows: result.rows as Row[], count: result.rowCount ?? 0 })));
   const atMostOne = <Row>(sql: string, params: readonly unknown[]): Promise<Row | undefined> =>
@@ -156,9 +167,9 @@ function txOf(send: (sql: string, params: readonly unknown[]) => Promise<pg.Quer
     });
   return {
     query,
-    maybeOne: (sql, params) => quiet(atMostOne(sql, params)),
+    maybeOne: (sql, params) => watch(atMostOne(sql, params)),
     one: <Row>(sql: string, params: readonly unknown[]) =>
-      quiet(
+      watch(
         atMostOne<Row>(sql, params).then((row) => {
           if (row === undefined) throw new Error(`bug: expected one row, got none: ${sql}`);
           return row;
@@ -184,26 +195,42 @@ function nameOf(sql: string): string {
   return name;
 }
 
-/** Serialization failure, deadlock, and a plan that a migration outdated: the same body may succeed at once. */
+/** Serialization failure and deadlock: the same body may succeed at once. */
 function isWorthRetrying(error: unknown): boolean {
   const code = codeOf(error);
-  return code === "40001" || code === "40P01" || isOutdatedPlan(error);
+  return code === "40001" || code === "40P01";
 }
 
+/** By the routine that says so: the message is in the server's language. */
 function isOutdatedPlan(error: unknown): boolean {
-  return codeOf(error) === "0A000" && messageOf(error).includes("cached plan");
+  return error instanceof pg.DatabaseError && error.code === "0A000" && error.routine === "RevalidateCachedQuery";
+}
+
+const SOCKET_CALLS = ["connect", "read", "write", "getaddrinfo", "shutdown"];
+
+/** A socket's error, not one of the body's own files. */
+function isSocketError(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some((inner) => isSocketError(inner));
+  if (!(error instanceof Error) || !("syscall" in error) || typeof error.syscall !== "string") return false;
+  return SOCKET_CALLS.includes(error.syscall);
 }
 
 function isConnectionLost(error: unknown): boolean {
+  if (isSocketError(error)) return true;
   const code = codeOf(error);
-  if (["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN", "EACCES"].includes(code))
-    return true;
   if (/^(08|57P0)/.test(code) || code === "53300" || code === STATEMENT_CANCELLED) return true;
   return /Connection terminated|timeout exceeded when trying to connect|not queryable/.test(messageOf(error));
 }
 
+/** No such database, no such role, wrong password. */
+function isLoginRefused(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && ["3D000", "28P01", "28000"].includes(error.code ?? "");
+}
+
 /** A lost or refused connection in our words; anything else as it is. */
 export function translate(error: unknown): unknown {
+  if (isLoginRefused(error))
+    return new Failure("database_unavailable", `the database refuses the login: ${messageOf(error)}`, { cause: error });
   if (!isConnectionLost(error)) return error;
   return new Failure("database_unavailable", `the database does not answer: ${messageOf(error)}`, { cause: error });
 }
@@ -228,15 +255,17 @@ export async function checkLogin(connection: ConnectionOptions): Promise<readonl
     const { rows } = await client.query<{ name: string; bypasses: boolean; owns: boolean; lacks: boolean }>(
       `select current_user as name, rolsuper or rolbypassrls as bypasses,
               exists (select 1 from pg_class where relnamespace = 'app'::regnamespace and relowner = r.oid) as owns,
-              not (pg_has_role(current_user, 'holdfast_tenant', 'member') and pg_has_role(current_user, 'holdfast_service', 'member')) as lacks
-         from pg_roles r where rolname = current_user`,
+              not (pg_has_role(current_user, 'holdfast_tenant', needed) and pg_has_role(current_user, 'holdfast_service', needed)) as lacks
+         from pg_roles r,
+              (select case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end as needed) n
+        where rolname = current_user`,
     );
     const [role] = rows;
     if (role === undefined) return [];
     if (role.lacks)
       throw new Failure(
         "database_rights",
-        `role ${role.name} is not a member of holdfast_tenant and holdfast_service: grant it both`,
+        `role ${role.name} may not set role holdfast_tenant and holdfast_service: grant it both`,
       );
     const should =
       "give DATABASE_URL a role that owns nothing, such as holdfast_controller, and keep this one for DATABASE_OWNER_URL";

@@ -14,7 +14,7 @@ async function script(shell: string): Promise<string> {
 function complete(source: string, words: readonly string[]): readonly string[] {
   const ask = `${source}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const { stdout, stderr, status } = spawnSync("bash", ["-u", "-c", ask, "bash", "holdfast", ...words], {
+  const { stdout, stderr, status } = spawnSync("bash", ["--norc", "-u", "-c", ask, "bash", "holdfast", ...words], {
     encoding: "utf8",
   });
   assert.deepEqual([status, stderr], [0, ""]);

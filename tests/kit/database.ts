@@ -84,6 +84,8 @@ async function migratedTemplate(host: string): Promise<string> {
     await client.query("select pg_advisory_lock(1)");
     const { rowCount } = await client.query("select from pg_database where datname = $1", [template]);
     if (rowCount === 1) return;
+    // A test that was killed half-way must not take the template away from all others.
+    await client.query(`drop database if exists ${template}_new with (force)`);
     await client.query(`create database ${template}_new`);
     await migrate({ host, user: OWNER, database: `${template}_new` }, migrations);
     await client.query(`alter database ${template}_new rename to ${template}`);
