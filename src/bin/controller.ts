@@ -33,7 +33,9 @@ export async function runController(
     options.embedded === true
       ? await openEmbedded({ root: rootFrom(env, options.root), stack })
       : await openExternal({ env, stack, log, isMigrating: options.migrate !== false });
-  const controller = stack.use(await startController({ db: database.db, log, host, port, config }));
+  const controller = stack.use(
+    await startController({ db: database.db, listenConnection: database.listenConnection, log, host, port, config }),
+  );
   await keepContext(env, controller.url, database.replaceToken);
   log.info({ context: contextFileFrom(env) }, "this account's command line is set up for it");
   const ended = await Promise.race([

@@ -3,6 +3,7 @@
 // owner's connection, serves with the controller's.
 
 import { fileURLToPath } from "node:url";
+import os from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { type OwnerQuery, replaceAdminToken } from "../controller/first-run.ts";
@@ -23,6 +24,8 @@ export const migrations: readonly Migration[] = readMigrations(
 
 export type OpenedDatabase = {
   readonly db: Database;
+  /** Direct, for LISTEN. */
+  readonly listenConnection: ConnectionOptions;
   readonly serverVersion: string;
   /** Resolves when the database ends by itself; never for one that is not ours. */
   readonly exited: Promise<string>;
@@ -40,6 +43,7 @@ export async function openEmbedded({ root, stack }: EmbeddedPlace): Promise<Open
   const db = stack.use(openPool(server.controller, log));
   return {
     db,
+    listenConnection: server.controller,
     serverVersion: server.serverVersion,
     exited: server.exited,
     replaceToken: () => replaceToken(server.owner),
@@ -84,7 +88,13 @@ export async function openExternal({ env, stack, log, isMigrating }: ExternalPla
   }
   for (const warning of await checkLogin(login)) log.warn({}, warning);
   const db = stack.use(openPool(login, log));
-  return { db, serverVersion: "", exited: new Promise(() => {}), replaceToken: () => replaceToken(owner) };
+  return {
+    db,
+    listenConnection: login,
+    serverVersion: "",
+    exited: new Promise(() => {}),
+    replaceToken: () => replaceToken(owner),
+  };
 }
 
 /** DATABASE_URL serves; DATABASE_OWNER_URL owns, the same when it is not given. */
@@ -124,7 +134,7 @@ async function replaceToken(owner: ConnectionOptions): Promise<string> {
     const secret = await replaceAdminToken(query, {
       ids: idMaker(systemClock, systemRandom),
       random: systemRandom,
-      name: "command-line",
+      name: `command-line-${os.hostname()}`.slice(0, 64),
     });
     await query("commit", []);
     return secret;

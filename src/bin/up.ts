@@ -51,7 +51,14 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
   const log = fileLog(path.join(root, "controller.log"));
   const controller = await steps.run("controller", async () =>
     stack.use(
-      await startController({ db: database.db, log, host, port, config: { ...configFrom(env), version: VERSION } }),
+      await startController({
+        db: database.db,
+        listenConnection: database.listenConnection,
+        log,
+        host,
+        port,
+        config: { ...configFrom(env), version: VERSION },
+      }),
     ),
   );
   steps.note(controller.url);

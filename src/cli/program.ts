@@ -17,7 +17,6 @@ export function buildProgram(tree: Tree): Command {
   const program = new Command("holdfast")
     .description("Runs jobs on machines that you own: never lost, never twice.")
     .version(tree.version, "-V, --version", "print the version")
-    .helpCommand(false)
     .enablePositionalOptions()
     .showSuggestionAfterError(true)
     .configureOutput({

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // token create | list | revoke: API tokens of people and scripts.
 
-import { type Command, Option } from "commander";
-import { peopleScopes } from "../protocol/access-schema.ts";
+import { type Command, InvalidArgumentError } from "commander";
+import { type PeopleScope, peopleScopes } from "../protocol/access-schema.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { ago, table } from "./table.ts";
 import { connect, printJson } from "./terminal.ts";
 import { parseId, parseWhole } from "./units.ts";
+
+/** One a flag, so that what follows it is never taken for another. */
+function parseScope(text: string, before: readonly PeopleScope[] = []): readonly PeopleScope[] {
+  const scope = peopleScopes.find((known) => known === text);
+  if (scope === undefined) throw new InvalidArgumentError(`It is one of ${peopleScopes.join(", ")}.`);
+  return [...before, scope];
+}
 
 export function addTokenCommands(program: Command, { terminal }: Tree): void {
   const token = program.command("token").description("API tokens");
@@ -15,12 +22,16 @@ export function addTokenCommands(program: Command, { terminal }: Tree): void {
   const create = printing(token.command("create"))
     .argument("<name>")
     .description("Make a token; its secret is printed once, on standard output")
-    .addOption(new Option("--scope <scope...>", "what it may do").choices([...peopleScopes]).default(["fleet:read"]))
+    .option(
+      "--scope <scope>",
+      `what it may do, repeatable: ${peopleScopes.join(", ")} (default: fleet:read)`,
+      parseScope,
+    )
     .option("--expires-days <n>", "days until it stops working (default: never)", parseWhole(1, 3650))
     .action(
       async (
         name: string,
-        { scope, expiresDays, json }: { scope: (typeof peopleScopes)[number][]; expiresDays?: number; json?: boolean },
+        { scope = ["fleet:read"], expiresDays, json }: { scope?: PeopleScope[]; expiresDays?: number; json?: boolean },
       ) => {
         const body = {
           name,
@@ -33,7 +44,7 @@ export function addTokenCommands(program: Command, { terminal }: Tree): void {
         terminal.stdout.write(`${made.secret}\n`);
       },
     );
-  example(create, "holdfast token create ci --scope fleet:read fleet:write --expires-days 90");
+  example(create, "holdfast token create ci --scope fleet:read --scope fleet:write --expires-days 90");
 
   const list = printing(token.command("list"))
     .description("List tokens")

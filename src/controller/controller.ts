@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts a controller together: routes, loops, listener. Any number of them may run on one database; none leads.
 
-import type { Database } from "../db/pool.ts";
+import { listen } from "../db/listen.ts";
+import type { ConnectionOptions, Database } from "../db/pool.ts";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
 import { idMaker } from "../std/ids.ts";
@@ -17,6 +18,7 @@ import { leaseRoutes } from "./jobs/lease-routes.ts";
 import { sweep } from "./jobs/sweep.ts";
 import { nodeRoutes } from "./nodes/node-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
+import { WAKE_CHANNEL, WakeRelay } from "./wake-relay.ts";
 import { Wakeups } from "./wakeups.ts";
 
 export type ControllerOptions = {
@@ -26,6 +28,8 @@ export type ControllerOptions = {
   /** 0: any free port. */
   readonly port: number;
   readonly config?: Partial<ControllerConfig>;
+  /** Direct, not through a pooler: for LISTEN. Without it other controllers' wakes are found by the poll. */
+  readonly listenConnection?: ConnectionOptions;
 };
 
 export type Controller = AsyncDisposable & {
@@ -54,6 +58,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
     new Loop({ name: "lanes", periodMs: sweepMs, clock, log, round: () => evaluateLanes(context) }),
   );
   starting.use(new Loop({ name: "sweep", periodMs: sweepMs, clock, log, round: () => sweep(context) }));
+  if (options.listenConnection !== undefined) relayWakes(context, options.listenConnection, starting);
   const handlers = {
     ...overviewRoutes(context),
     ...accessRoutes(context),
@@ -66,15 +71,33 @@ export async function startController(options: ControllerOptions): Promise<Contr
     stopping.abort();
     await server.close();
   });
-  const url = await listen(server, options);
+  const url = await openListener(server, options);
   log.info({ url }, "controller listens");
   const running = starting.move();
   return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
+function relayWakes(context: Context, connection: ConnectionOptions, stack: AsyncDisposableStack): void {
+  const { db, wakeups, clock, random, log } = context;
+  const sender = Buffer.from(random.bytes(9)).toString("base64url");
+  const relay = stack.use(new WakeRelay({ db, wakeups, sender, clock, log }));
+  stack.use(
+    listen({
+      connection,
+      channels: [WAKE_CHANNEL],
+      onNotification: (_channel, payload) => relay.receive(payload),
+      // What was said while nobody listened is found by the poll.
+      onListening: () => {},
+      clock,
+      random,
+      log,
+    }),
+  );
+}
+
 type Listener = { listen(options: { host: string; port: number }): Promise<string> };
 
-async function listen(server: Listener, { host, port }: ControllerOptions): Promise<string> {
+async function openListener(server: Listener, { host, port }: ControllerOptions): Promise<string> {
   try {
     return await server.listen({ host, port });
   } catch (error) {

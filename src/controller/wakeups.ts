@@ -32,7 +32,15 @@ export class Wakeups {
     };
   }
 
+  /** Told of every wake that began here, for the controllers beside this one. */
+  onWake: ((topic: Topic) => void) | undefined;
+
   wake(topic: Topic): void {
+    this.wakeHere(topic);
+    this.onWake?.(topic);
+  }
+
+  wakeHere(topic: Topic): void {
     for (const woken of this.#waiting.get(topic) ?? []) woken.abort();
   }
 }

@@ -17,7 +17,7 @@ async function failWith(t: TestContext, change: Partial<Migration>) {
   const client = new pg.Client(owner);
   await client.connect();
   cleanupOf(t).defer(() => client.end());
-  const { rows } = await client.query("select to_regclass('app.half') as half");
+  const { rows } = await client.query<{ half: string | null }>("select to_regclass('app.half') as half");
   return { half: rows[0]?.half, applied: (await migrationStatus(owner, migrations)).applied.length };
 }
 

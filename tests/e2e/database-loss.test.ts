@@ -42,12 +42,10 @@ test("connections that are killed again and again under load never end the contr
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
     }
   };
-  let isLoaded = true;
-  const loading = Promise.all(Array.from({ length: 24 }, load)).finally(() => {
-    isLoaded = false;
-  });
+  const loaded = new AbortController();
+  const loading = Promise.all(Array.from({ length: 24 }, load)).finally(() => loaded.abort());
   let kills = 0;
-  while (isLoaded) {
+  while (!loaded.signal.aborted) {
     const { rowCount } = await owner.query(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast' and datname = current_database()",
     );
