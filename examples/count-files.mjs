@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first job that `holdfast up` runs: SHA-256 and word count of every file below a directory, a line each, and a
+// The first job that `holdfast up` runs: SHA-256 and word count of every file below a directory, told in a line for each
+// file beside it and for each folder in it (the SHA-256 of a folder is that of its files' lines), and a
 // result in the file HOLDFAST_RESULT. A plain program: it knows nothing of Holdfast but that variable.
 // Usage: node count-files.mjs DIRECTORY
 
@@ -20,6 +21,27 @@ function filesBelow(directory) {
     });
 }
 
+/** Tells a folder when the walk has left it: the walk goes through one after the other. */
+let group = { name: "", hash: createHash("sha256"), words: 0, files: 0 };
+
+function add(file, digest, words) {
+  const [top, ...below] = file.split("/");
+  if (group.name !== top) {
+    tell();
+    group = { name: top, hash: createHash("sha256"), digest, words: 0, files: 0, isFolder: below.length > 0 };
+  }
+  group.hash.update(`${digest}  ${file}\n`);
+  group.words += words;
+  group.files += 1;
+}
+
+function tell() {
+  if (group.files === 0) return;
+  const digest = group.isFolder ? group.hash.digest("hex") : group.digest;
+  const name = group.isFolder ? `${group.name}/ (${group.files} files)` : group.name;
+  process.stdout.write(`${digest.slice(0, 16)}…  ${String(group.words).padStart(7)} words  ${name}\n`);
+}
+
 const root = process.argv[2] ?? ".";
 const all = createHash("sha256");
 const total = { files: 0, words: 0, bytes: 0 };
@@ -31,8 +53,9 @@ for (const path of filesBelow(root)) {
   total.files += 1;
   total.words += words;
   total.bytes += content.length;
-  process.stdout.write(`${digest.slice(0, 16)}…  ${String(words).padStart(7)} words  ${relative(root, path)}\n`);
+  add(relative(root, path), digest, words);
 }
+tell();
 const result = { ...total, sha256: all.digest("hex") };
 process.stdout.write(`${total.files} files, ${total.words} words, ${total.bytes} bytes\n`);
 if (process.env.HOLDFAST_RESULT) writeFileSync(process.env.HOLDFAST_RESULT, JSON.stringify(result));

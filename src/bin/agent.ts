@@ -166,7 +166,7 @@ async function settle(options: AgentCommand, root: string, code: string | undefi
   }
   if (join === undefined)
     throw new Failure(
-      "no_context",
+      "not_paired",
       `this machine is not paired yet (${nodeDirectory(root)}): make a code with holdfast node pair NAME, then run holdfast agent --join URL`,
     );
   if (code === undefined)

@@ -42,8 +42,7 @@ export async function runController(
     database.exited,
     new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true })),
   ]);
-  if (ended !== undefined)
-    throw new Failure("database_unavailable", `the embedded PostgreSQL ended by itself: ${ended}`);
+  if (ended !== undefined) throw new Failure("database_ended", `the embedded PostgreSQL ended by itself: ${ended}`);
   log.info({}, "stopping");
   return 0;
 }

@@ -19,10 +19,11 @@ const terminal: Terminal = {
   clock: systemClock,
   newKey: () => crypto.randomUUID(),
   onInterrupt: (listener) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, listener);
+    const once = withoutEcho(listener);
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, once);
     return {
       [Symbol.dispose]: () => {
-        for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, listener);
+        for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, once);
       },
     };
   },
@@ -35,15 +36,39 @@ async function readStandardInput(): Promise<string> {
   return text;
 }
 
+const ECHO_MS = 200;
+
+/**
+ * One Ctrl-C may come twice: the terminal signals the whole group, and a starter on an older Node passes it on as well.
+ * What follows within 200 ms is the same wish.
+ */
+function withoutEcho(listener: () => void): () => void {
+  let last = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = systemClock.monotonicMs();
+    if (now - last <= ECHO_MS) return;
+    last = now;
+    listener();
+  };
+}
+
 /** Aborts on the first SIGINT, SIGTERM or SIGHUP; a second one ends the process at once. */
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
+  const again = withoutEcho(() => {
+    if (stop.signal.aborted) process.exit(130);
+    stop.abort();
+  });
+  const onSignal = (signal: string): void => {
+    if (signal === "SIGHUP") stop.abort();
+    else again();
+  };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => {
-      if (stop.signal.aborted && signal !== "SIGHUP") process.exit(130);
-      stop.abort();
-    });
+    process.on(signal, () => onSignal(signal));
   }
+  // A terminal that is closed must not keep a program from stopping in order.
+  process.stdout.removeListener("error", endQuietly);
+  process.stdout.on("error", () => {});
   return stop.signal;
 }
 
@@ -54,6 +79,10 @@ const programs: Programs = {
   dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),
 };
+
+function endQuietly(error: NodeJS.ErrnoException): never {
+  process.exit(error.code === "EPIPE" ? 0 : 74);
+}
 
 type Complaint = { readonly code: string; readonly message: string; readonly details: Failure["details"] };
 
@@ -96,7 +125,7 @@ function wantsJson(): boolean {
 }
 
 // A reader that went away (head, a closed pager) is no fault.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 74));
+process.stdout.on("error", endQuietly);
 // Nor is one of the messages: what was asked for goes on.
 process.stderr.on("error", () => {});
 

@@ -8,7 +8,7 @@ import type { Job, JobDetail, LogPage } from "../protocol/job-schema.ts";
 import { LOG_CUT_NOTE } from "../protocol/access-schema.ts";
 import { isFinal } from "../protocol/job.ts";
 import { Failure, messageOf } from "../std/errors.ts";
-import { visible } from "./table.ts";
+import { commandLine, visible } from "./table.ts";
 import { colours, type Terminal } from "./terminal.ts";
 
 const RESUME_MS = 1_000;
@@ -84,25 +84,32 @@ export async function streamLog(
 export function printChunks(terminal: Terminal, page: LogPage, only?: "stdout" | "stderr"): void {
   for (const chunk of page.chunks) {
     if (only !== undefined && chunk.stream !== only) continue;
-    (chunk.stream === "stdout" ? terminal.stdout : terminal.stderr).write(chunk.text);
+    const output = chunk.stream === "stdout" ? terminal.stdout : terminal.stderr;
+    output.write(chunk.base64 === undefined ? chunk.text : Buffer.from(chunk.base64, "base64"));
   }
 }
 
 /** Says where the job is while nothing of it can be seen yet: blocked and why, or which node has it. */
 async function tellStates(terminal: Terminal, client: Client, job: Job, signal: AbortSignal): Promise<void> {
   let said = "queued";
+  let looks = 0;
   while (!signal.aborted) {
     const seen = await client.call("jobShow", { params: { jobId: job.id } }, { signal }).catch(() => undefined);
     if (signal.aborted || (seen !== undefined && isFinal(seen.state))) return;
-    const now = seen === undefined ? said : stateLine(seen);
+    const now = seen === undefined ? said : stateLine(seen, ++looks);
     if (now !== said) say(terminal, now);
     said = now;
     await terminal.clock.sleep(seen?.state === "running" ? 5 * LOOK_MS : LOOK_MS / 5, signal);
   }
 }
 
-function stateLine(job: JobDetail): string {
-  if (job.state === "queued") return job.blocked === null ? "queued" : `blocked: ${job.blocked}`;
+/** A job that fits and is not taken within a second or two waits for a slot. */
+const LOOKS_UNTIL_BUSY = 8;
+
+function stateLine(job: JobDetail, looks: number): string {
+  if (job.state === "queued" && job.blocked !== null) return `blocked: ${job.blocked}`;
+  if (job.state === "queued")
+    return looks < LOOKS_UNTIL_BUSY ? "queued" : "waits: every slot of the nodes that fit is busy";
   if (job.state === "scheduled")
     return `waits until ${job.notBefore ?? "?"}${job.reason === null ? "" : ` (${job.reason})`}`;
   return job.state === "running"
@@ -110,11 +117,18 @@ function stateLine(job: JobDetail): string {
     : "queued";
 }
 
+/** As a shell has it for a command that was not found. */
+const NOT_EXECUTED = 127;
+
 function report(terminal: Terminal, job: JobDetail): number {
   if (job.state === "succeeded") return 0;
   if (job.state === "cancelled") {
     say(terminal, "cancelled");
     return 130;
+  }
+  if (job.reason === "exec-failed") {
+    say(terminal, `failed: ${commandLine(job.command)}: ${job.message ?? "could not be executed"}`);
+    return NOT_EXECUTED;
   }
   const why = [job.reason === "exit-code" ? `exit code ${job.exitCode}` : job.reason, job.message]
     .filter(Boolean)

@@ -8,8 +8,8 @@ import { Failure } from "../std/errors.ts";
 import { contextFileFrom, readContexts } from "./context-file.ts";
 
 export type Terminal = {
-  readonly stdout: { write(text: string): unknown; readonly isTTY?: boolean };
-  readonly stderr: { write(text: string): unknown; readonly isTTY?: boolean };
+  readonly stdout: { write(text: string | Uint8Array): unknown; readonly isTTY?: boolean };
+  readonly stderr: { write(text: string | Uint8Array): unknown; readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   /** Draws an idempotency key. */

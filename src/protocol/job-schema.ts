@@ -143,6 +143,7 @@ export const logChunk = exact({
   offset: Type.Integer({ minimum: 0 }),
   at: time,
   text: Type.String({ description: "UTF-8; bytes that are not are shown as U+FFFD" }),
+  base64: Type.Optional(Type.String({ description: "the very bytes, when they are not UTF-8" })),
 });
 export type LogChunk = Static<typeof logChunk>;
 

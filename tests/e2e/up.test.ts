@@ -76,6 +76,12 @@ test("while up runs, the command line finds it; job run streams both outputs and
   };
   assert.deepEqual([listed.items[0]?.state, listed.items[0]?.exitCode], ["failed", 7]);
 
+  const binary = home.start(["job", "run", "--", "printf", "a\\377\\200b"]);
+  assert.deepEqual([await binary.ended, binary.bytes()], [0, Buffer.from([0x61, 0xff, 0x80, 0x62])]);
+  const missing = await home.run(["job", "run", "--", "no-such-program"]);
+  assert.equal(missing.code, 127);
+  assert.match(missing.stderr, /failed: no-such-program: .*no such program|ENOENT/);
+
   const long = home.start(["job", "run", "--", "sh", "-c", "echo begun; exec sleep 600"]);
   await until("the long job runs", () => long.stdout().includes("begun"));
   long.process.kill("SIGINT");
@@ -90,13 +96,35 @@ test("while up runs, the command line finds it; job run streams both outputs and
   assert.deepEqual(processesOf(home.directory), []);
 });
 
+test("a terminal that is closed under up stops everything in order, and a busy machine does not keep the next start", async (t) => {
+  const home = createHome(t);
+  const up = home.start(["up"]);
+  await until("up is ready", () => up.stdout().includes("Ctrl-C stops everything"), { withinMs: 60_000 });
+  const submitted = await home.run(["job", "submit", "--", "sleep", "600"]);
+  assert.equal(submitted.code, 0, submitted.stderr);
+  await until("it runs", async () =>
+    (await home.run(["job", "show", submitted.stdout.trim()])).stdout.includes("running"),
+  );
+  up.process.stdout?.destroy();
+  up.process.stderr?.destroy();
+  up.process.kill("SIGHUP");
+  assert.equal(await up.ended, 0);
+  assert.deepEqual(processesOf(home.directory), []);
+
+  const next = home.start(["up"]);
+  await until("the next one is ready", () => next.stdout().includes("Ctrl-C stops everything"), { withinMs: 60_000 });
+  assert.match(next.stdout(), /busy with earlier jobs: not waiting|succeeded on/);
+  next.process.kill("SIGTERM");
+  assert.equal(await next.ended, 0, next.stderr());
+  assert.deepEqual(processesOf(home.directory), []);
+});
+
 test("up that is killed takes its agent along, and the next one recovers the database", async (t) => {
   const home = createHome(t);
   const up = home.start(["up"]);
   await until("up is ready", () => up.stdout().includes("Ctrl-C stops everything"), { withinMs: 60_000 });
   up.process.kill("SIGKILL");
   await up.ended;
-  await until("only the database is left", () => processesOf(path.join(home.root, "node")).length === 0);
   const next = await home.run(["up", "--once"]);
   assert.equal(next.code, 0, next.stdout + next.stderr);
   assert.deepEqual(processesOf(home.directory), []);

@@ -14,6 +14,8 @@ const program = fileURLToPath(new URL("../../src/bin/holdfast.js", import.meta.u
 export type Running = {
   readonly process: ChildProcess;
   readonly stdout: () => string;
+  /** Standard output as it came. */
+  readonly bytes: () => Buffer;
   readonly stderr: () => string;
   /** Exit code, or the name of the signal. */
   readonly ended: Promise<number | string>;
@@ -54,15 +56,24 @@ export function createHome(t: TestContext): Home {
       },
     });
     const texts = { stdout: "", stderr: "" };
+    const pieces: Buffer[] = [];
+    child.stdout.on("data", (piece: Buffer) => pieces.push(piece));
     for (const stream of ["stdout", "stderr"] as const) {
-      child[stream].setEncoding("utf8").on("data", (piece: string) => {
-        texts[stream] += piece;
+      const decoder = new TextDecoder();
+      child[stream].on("data", (piece: Buffer) => {
+        texts[stream] += decoder.decode(piece, { stream: true });
       });
     }
     const ended = new Promise<number | string>((resolve) =>
       child.once("close", (code, signal) => resolve(code ?? signal ?? "?")),
     );
-    const one: Running = { process: child, stdout: () => texts.stdout, stderr: () => texts.stderr, ended };
+    const one: Running = {
+      process: child,
+      stdout: () => texts.stdout,
+      bytes: () => Buffer.concat(pieces),
+      stderr: () => texts.stderr,
+      ended,
+    };
     running.push(one);
     return one;
   };

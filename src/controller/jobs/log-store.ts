@@ -2,6 +2,7 @@
 // Output of attempts, in chunks. A chunk is taken only at the offset that comes next, and only under the lease; a repeat
 // is recognised by its offset. Beyond LOG_ATTEMPT_BYTES_MAX output is counted and not kept.
 
+import { isUtf8 } from "node:buffer";
 import type { VerdictKind } from "../../protocol/agent-schema.ts";
 import { isFinal, type JobState } from "../../protocol/job.ts";
 import type { LogChunk, LogPage } from "../../protocol/job-schema.ts";
@@ -97,5 +98,6 @@ function chunkFromRow(row: LogRow): LogChunk {
     offset: Number(row.start_offset),
     at: row.at.toISOString(),
     text: row.data.toString("utf8"),
+    ...(isUtf8(row.data) ? {} : { base64: row.data.toString("base64") }),
   };
 }

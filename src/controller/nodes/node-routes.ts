@@ -98,7 +98,7 @@ function nameTaken(name: string): Failure {
 
 async function pair(context: Context, { body, pairingCode }: Call<"nodePair">) {
   if (pairingCode === undefined || !SECRET_PATTERN.test(pairingCode)) {
-    throw new Failure("pairing_code_unknown", "the header holdfast-pairing-code holds no pairing code");
+    throw new Failure("pairing_code_unknown", "this is not a pairing code: one begins with hfp_ and has 47 characters");
   }
   proveKey(pairingCode, body);
   const found = await context.db.service((tx) => findPairingCode(tx, hashSecret(pairingCode)));
