@@ -138,4 +138,9 @@ test("a caller who hangs up while its credential is looked up gets no lease", as
     async () => (await node.claim(1, { number: 2, waitMs: 500 }))[0],
   );
   assert.equal(claimed.jobId, id);
+  const { events } = await world.admin.call("jobEvents", { params: { jobId: id } });
+  assert.deepEqual(
+    events.map((event) => event.kind),
+    ["created", "claimed"],
+  );
 });

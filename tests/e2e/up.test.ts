@@ -123,6 +123,9 @@ test("up that is killed takes its agent along, and the next one recovers the dat
   const home = createHome(t);
   const up = home.start(["up"]);
   await until("up is ready", () => up.stdout().includes("Ctrl-C stops everything"), { withinMs: 60_000 });
+  const stubborn = ["sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done"];
+  const { stdout } = await home.run(["job", "submit", "--", ...stubborn]);
+  await until("it has begun", async () => (await home.run(["job", "logs", stdout.trim()])).stdout.includes("begun"));
   up.process.kill("SIGKILL");
   await up.ended;
   const next = await home.run(["up", "--once"]);
