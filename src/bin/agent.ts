@@ -18,13 +18,13 @@ import {
   loadAgentConfig,
 } from "../enrol/agent-config.ts";
 import { finishPairing, pair } from "../enrol/enrol.ts";
-import { loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
+import { agentLockFile, loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
 import { writePrivateFile } from "../enrol/private-file.ts";
 import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure } from "../std/errors.ts";
-import { fileFailure, makeDirectory } from "../std/files.ts";
-import { tryLock } from "../std/linux.ts";
+import { makeDirectory } from "../std/files.ts";
+import { takeLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { systemRandom } from "../std/random.ts";
 import { stderrLog } from "./logs.ts";
@@ -66,8 +66,7 @@ export async function runAgentCommand(
   makeDirectory(root, 0o755);
   makeDirectory(nodeDirectory(root), 0o700);
   await using stack = new AsyncDisposableStack();
-  const lock = takeLock(root);
-  stack.defer(() => fs.closeSync(lock));
+  stack.defer(lockRoot(root));
   finishPairing(root);
   finishPairing(root);
   const piped =
@@ -202,22 +201,10 @@ function findCredential(root: string, fromEnv: string | undefined, piped: string
   );
 }
 
-function takeLock(root: string): number {
-  const file = path.join(nodeDirectory(root), "agent.lock");
-  let fd: number;
-  try {
-    fd = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
-  } catch (error) {
-    throw fileFailure(file, error);
-  }
-  if (!tryLock(fd)) {
-    const holder = fs.readFileSync(file, "utf8").trim();
-    fs.closeSync(fd);
-    throw new Failure("root_in_use", `another agent runs on ${root}${holder === "" ? "" : `: pid ${holder}`}`);
-  }
-  fs.ftruncateSync(fd, 0);
-  fs.writeSync(fd, `${process.pid}\n`, 0);
-  return fd;
+function lockRoot(root: string): () => void {
+  const lock = takeLock(agentLockFile(root), String(process.pid));
+  if (lock.kind === "taken") return lock.release;
+  throw new Failure("root_in_use", `another agent runs on ${root}${lock.holder === "" ? "" : `: pid ${lock.holder}`}`);
 }
 
 /** The stop file and the lifeline, each as a signal. */

@@ -8,10 +8,11 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Client } from "../client/client.ts";
+import { agentLockFile } from "../enrol/node-key.ts";
 import type { Node } from "../protocol/node-schema.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure, messageOf } from "../std/errors.ts";
-import { tryLock } from "../std/linux.ts";
+import { lockHolder } from "../std/lock.ts";
 import type { Environment } from "./settings.ts";
 import type { Steps } from "./steps.ts";
 
@@ -52,15 +53,10 @@ export async function startLocalAgent({ client, root, env, steps, signal }: Loca
 
 /** The agent of an `up` that was killed ends by its lifeline, as soon as it has given its jobs back. */
 async function oldAgentGone(root: string, steps: Steps, signal: AbortSignal): Promise<void> {
-  const file = path.join(root, "node", "agent.lock");
-  if (!fs.existsSync(file)) return;
   const until = systemClock.monotonicMs() + OLD_AGENT_MS;
   for (let looks = 0; !signal.aborted; looks++) {
-    const fd = fs.openSync(file, "r+");
-    const isFree = tryLock(fd);
-    fs.closeSync(fd);
-    if (isFree) return;
-    const pid = fs.readFileSync(file, "utf8").trim();
+    const pid = lockHolder(agentLockFile(root));
+    if (pid === undefined) return;
     if (looks === 0)
       steps.line(`    the agent of an earlier start (pid ${pid}) is still giving its jobs back: waiting for it`);
     if (systemClock.monotonicMs() > until) {

@@ -10,7 +10,7 @@ import pg from "pg";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
 import { fileFailure, makeDirectory } from "../std/files.ts";
-import { tryLock } from "../std/linux.ts";
+import { takeLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { identityOf, isAlive, signalIdentity } from "../std/process.ts";
 import { type Account, checkReachable, databaseAccount, installBinaries } from "./embedded-files.ts";
@@ -50,8 +50,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const account = databaseAccount();
   if (account !== undefined) checkReachable(root, account);
   await using stack = new AsyncDisposableStack();
-  const lock = takeLock(root);
-  stack.defer(() => fs.closeSync(lock));
+  stack.defer(lockRoot(root));
   const binaries = installBinaries(root);
   await stopLeftover(dataDirectory, options.log);
   await createCluster({ root, binaries, dataDirectory, account });
@@ -84,26 +83,12 @@ function checkSocketPath(dataDirectory: string): void {
   }
 }
 
-/** Held by the kernel for as long as this process lives: a killed one leaves nothing stale. */
-function takeLock(root: string): number {
-  const file = path.join(root, "database.lock");
-  let fd: number;
-  try {
-    fd = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
-  } catch (error) {
-    throw fileFailure(file, error);
-  }
-  if (!tryLock(fd)) {
-    const holder = fs.readFileSync(file, "utf8").trim();
-    fs.closeSync(fd);
-    throw new Failure(
-      "root_in_use",
-      `the database in ${root} is in use by ${holder === "" ? "another process" : holder}`,
-    );
-  }
-  fs.ftruncateSync(fd, 0);
-  fs.writeSync(fd, `pid ${process.pid}, started ${new Date(systemClock.now()).toISOString()}\n`, 0);
-  return fd;
+function lockRoot(root: string): () => void {
+  const note = `pid ${process.pid}, started ${new Date(systemClock.now()).toISOString()}`;
+  const lock = takeLock(path.join(root, "database.lock"), note);
+  if (lock.kind === "taken") return lock.release;
+  const holder = lock.holder === "" ? "another process" : lock.holder;
+  throw new Failure("root_in_use", `the database in ${root} is in use by ${holder}`);
 }
 
 /** The postmaster of a process that was killed: same data directory, proved by its working directory, then stopped. */

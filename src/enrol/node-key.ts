@@ -14,6 +14,11 @@ export function nodeDirectory(root: string): string {
   return path.join(root, "node");
 }
 
+/** Held by the agent that runs on this root. */
+export function agentLockFile(root: string): string {
+  return path.join(nodeDirectory(root), "agent.lock");
+}
+
 export function credentialFile(root: string): string {
   return path.join(nodeDirectory(root), "credential");
 }

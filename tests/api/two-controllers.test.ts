@@ -16,26 +16,15 @@ const HOUR = 3_600_000;
 test("a job submitted to one controller wakes a claim that waits on the other, long before its poll", async (t) => {
   const world = await createWorld(t, { pollMs: HOUR });
   const first = await world.node("a");
-  const other = cleanupOf(t).use(
-    await startController({
-      db: world.db,
-      listenConnection: world.database.controller,
-      log: silentLog,
-      host: "127.0.0.1",
-      port: 0,
-      config: { pollMs: HOUR },
-    }),
-  );
-  const second = cleanupOf(t).use(
-    await startController({
-      db: world.db,
-      listenConnection: world.database.controller,
-      log: silentLog,
-      host: "127.0.0.1",
-      port: 0,
-      config: { pollMs: HOUR },
-    }),
-  );
+  const options = {
+    db: world.db,
+    listenConnection: world.database.controller,
+    log: silentLog,
+    host: "127.0.0.1",
+    port: 0,
+  };
+  const other = cleanupOf(t).use(await startController({ ...options, config: { pollMs: HOUR } }));
+  const second = cleanupOf(t).use(await startController({ ...options, config: { pollMs: HOUR } }));
   const listening = "select 1 from pg_stat_activity where query ilike 'listen%' and datname = current_database()";
   await until("both listen", async () => (await world.sql(listening)).length === 2);
   const node = new NodeDouble({ baseUrl: second.url, nodeId: first.nodeId, credential: first.credential });
