@@ -72,6 +72,8 @@ test("a result is taken when it is storable JSON, and dropped with the reason wh
   assert.match(parse("1e999").problem ?? "", /too large/);
   assert.match(parse(`${"[".repeat(40)}${"]".repeat(40)}`).problem ?? "", /deeper/);
   assert.match(parse(`"${"x".repeat(JOB_RESULT_BYTES_MAX)}"`).problem ?? "", /larger than/);
+  // Rounded it would be another number, and nobody would know.
+  assert.match(parse('{"id":1970670598291982290}').problem ?? "", /\/id is a number with more digits/);
   assert.match(parseResult(Buffer.from([0x22, 0xff, 0x22])).problem ?? "", /not UTF-8/);
   const grows = `[${Array.from({ length: 40_000 }, () => "1e20").join()}]`;
   assert.ok(grows.length < JOB_RESULT_BYTES_MAX);

@@ -5,7 +5,7 @@
 import fs from "node:fs/promises";
 import { JOB_RESULT_BYTES_MAX } from "../protocol/limits.ts";
 import { codeOf, messageOf } from "../std/errors.ts";
-import { unstorable } from "../std/json.ts";
+import { parseJson, unstorable } from "../std/json.ts";
 import type { Result } from "./outcome.ts";
 
 const dropped = (why: string): Result => ({ problem: `the result was dropped: ${why}` });
@@ -14,7 +14,7 @@ export function parseResult(bytes: Uint8Array): Result {
   if (bytes.length > JOB_RESULT_BYTES_MAX) return dropped(`it is larger than ${JOB_RESULT_BYTES_MAX} bytes`);
   let result: unknown;
   try {
-    result = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    result = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch (error) {
     return dropped(error instanceof SyntaxError ? `it is not JSON (${messageOf(error)})` : "it is not UTF-8");
   }

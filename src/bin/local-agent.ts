@@ -8,6 +8,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Client } from "../client/client.ts";
+import { loadAgentConfig } from "../enrol/agent-config.ts";
 import { agentLockFile } from "../enrol/node-key.ts";
 import type { Node } from "../protocol/node-schema.ts";
 import { systemClock } from "../std/clock.ts";
@@ -99,10 +100,10 @@ async function startAgent({ client, root, env }: AgentOptions): Promise<ChildPro
 
 /** The node that this root was paired as, if the controller still knows it. */
 async function pairedNode(client: Client, root: string): Promise<Node | undefined> {
-  if (!fs.existsSync(path.join(root, "node", "agent.json"))) return undefined;
-  const { nodeId } = JSON.parse(fs.readFileSync(path.join(root, "node", "agent.json"), "utf8")) as { nodeId?: string };
+  const config = loadAgentConfig(root);
+  if (config === undefined) return undefined;
   const { items } = await client.call("nodeList", {});
-  return items.find((node) => node.id === nodeId && node.status !== "retired");
+  return items.find((node) => node.id === config.nodeId && node.status !== "retired");
 }
 
 /** A code for this machine's host name, or the next free name after it. */

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import type { Client } from "../client/client.ts";
 import type { JobSubmission } from "../protocol/job-schema.ts";
 import { Failure, type Fault, messageOf } from "../std/errors.ts";
+import { parseJson, unstorable } from "../std/json.ts";
 import { findNode } from "./node-commands.ts";
 import type { Terminal } from "./terminal.ts";
 import { parseDuration, parseEach, parsePair, parseSize, parseTime, parseWhole } from "./units.ts";
@@ -70,7 +71,7 @@ export async function submissionOf(
   const input =
     file === undefined
       ? undefined
-      : await attempt(`--input ${file}`, async () => JSON.parse(await terminal.readFile(file)) as unknown);
+      : await attempt(`--input ${file}`, async () => inputFrom(await terminal.readFile(file)));
   const nodeId =
     node === undefined ? undefined : await attempt("--node", async () => (await findNode(client, node)).id);
   if (options.cwd !== undefined && !options.cwd.startsWith("/"))
@@ -100,6 +101,14 @@ export async function submissionOf(
       : { retry: { maxAttempts: options.retries + 1, onFailure: options.retries > 0 } }),
     ...defined("labels", options.label),
   };
+}
+
+/** Refused here as the controller would: a number that loses digits on the way is nobody's input. */
+function inputFrom(text: string): unknown {
+  const input = parseJson(text);
+  const [fault] = unstorable(input, "");
+  if (fault !== undefined) throw new Failure("usage", `${fault.place === "" ? "it" : fault.place} ${fault.problem}`);
+  return input;
 }
 
 function defined<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { canonicalJson, storableText, unstorable } from "./json.ts";
+import { canonicalJson, parseJson, storableText, unstorable } from "./json.ts";
 
 test("equal values have equal canonical text, whatever the order of their keys", () => {
   assert.equal(
@@ -27,6 +27,15 @@ test("NUL, a lone surrogate, a rounded number, an infinite one and a deep nest a
   for (let level = 0; level < 100_000; level++) deep = [deep];
   assert.match(unstorable(deep, "")[0]?.problem ?? "", /deeper than/);
   assert.deepEqual(unstorable({ emoji: "👍🏽", n: 1.5 }, ""), []);
+});
+
+test("a number that would lose digits is never rounded: it is named by its place", () => {
+  const parsed = parseJson('{"id":1970670598291982290,"n":[1,2.5,-9007199254740991]}');
+  assert.deepEqual(
+    unstorable(parsed, "").map((fault) => fault.place),
+    ["/id"],
+  );
+  assert.deepEqual(parseJson("[1e20, 0.1]"), [1e20, 0.1]);
 });
 
 test("text of a process becomes storable and stays recognisable", () => {

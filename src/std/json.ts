@@ -17,6 +17,18 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(value) ?? "null";
 }
 
+/**
+ * JSON.parse that does not round: an integer beyond 2^53 becomes a bigint and a number beyond the range of a double stays
+ * infinite, and `unstorable` then names the place. Throws SyntaxError like JSON.parse.
+ */
+export function parseJson(text: string): unknown {
+  return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
+    if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+    const source = context?.source;
+    return source !== undefined && /^-?\d+$/.test(source) && source.length < 400 ? BigInt(source) : value;
+  });
+}
+
 /** How deep a payload may nest. */
 export const JSON_DEPTH_MAX = 32;
 

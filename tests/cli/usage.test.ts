@@ -63,6 +63,15 @@ test("job options that the parser cannot judge are faulted all at once", async (
     assert.ok(stderr.includes(`  ${place}: `), place);
 });
 
+test("an input with a number that would lose digits is refused by its place, before anything is sent", async (t) => {
+  const home = createHome(t);
+  const input = path.join(home.directory, "input.json");
+  fs.writeFileSync(input, '{"id":1970670598291982290}');
+  const { code, stderr } = await home.run(["job", "submit", "--input", input, "--", "x"], nowhere);
+  assert.equal(code, 64);
+  assert.match(stderr, /\/id is a number with more digits/);
+});
+
 test("an address without a controller is one clear line, and the same as JSON with --json", async (t) => {
   const home = createHome(t);
   const { code, stderr } = await home.run(["status"], nowhere);

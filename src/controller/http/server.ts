@@ -4,6 +4,7 @@
 
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { codeOf, Failure, type Fault, messageOf } from "../../std/errors.ts";
+import { parseJson } from "../../std/json.ts";
 import { errorRow, isErrorCode } from "../../protocol/errors.ts";
 import { BODY_BYTES_MAX } from "../../protocol/limits.ts";
 import { IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../../protocol/route.ts";
@@ -13,7 +14,7 @@ import { authorise } from "../access/authorise.ts";
 import { RateLimit } from "./rate-limit.ts";
 import type { Handlers } from "./reply.ts";
 import { sendStream } from "./stream.ts";
-import { compile, parseJson, type Validator } from "./validate.ts";
+import { compile, type Validator } from "./validate.ts";
 
 type LooseHandler = (call: Record<string, unknown>) => Promise<unknown>;
 

@@ -61,18 +61,6 @@ function dedupe(faults: readonly Fault[]): readonly Fault[] {
   });
 }
 
-/**
- * JSON.parse that does not round: an integer beyond 2^53 becomes a bigint and a number beyond the range of a double stays
- * infinite, and the check then names the place. Throws SyntaxError like JSON.parse.
- */
-export function parseJson(text: string): unknown {
-  return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) => {
-    if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
-    const source = context?.source;
-    return source !== undefined && /^-?\d+$/.test(source) && source.length < 400 ? BigInt(source) : value;
-  });
-}
-
 /** RFC 3339, and a moment that exists: PostgreSQL takes no 30th of February, no year 0 and no offset beyond 15:59. */
 function isTime(text: string): boolean {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:Z|[+-](\d\d):(\d\d))$/.exec(text);
