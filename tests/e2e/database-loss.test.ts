@@ -30,8 +30,9 @@ test("connections that are killed again and again under load never end the contr
   cleanupOf(t).defer(() => owner.end());
   const made = new Set<string>();
   const answers = new Map<string, number>();
+  const ended = new AbortController();
   const load = async (): Promise<void> => {
-    for (let job = 0; job < 40; job++) {
+    while (!ended.signal.aborted) {
       const answer = await client.call("jobSubmit", { body: { command: ["true"] } }).then(
         ({ id }) => {
           made.add(id);
@@ -42,23 +43,28 @@ test("connections that are killed again and again under load never end the contr
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
     }
   };
-  const loaded = new AbortController();
-  const loading = Promise.all(Array.from({ length: 24 }, load)).finally(() => loaded.abort());
+  const loading = Promise.all(Array.from({ length: 24 }, load));
   let kills = 0;
-  while (!loaded.signal.aborted) {
-    const { rowCount } = await owner.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast' and datname = current_database()",
-    );
-    kills += rowCount ?? 0;
-    await new Promise((resolve) => setImmediate(resolve));
+  // A burst of kills, then as long as one job needs to get through: the pace is the controller's, not the machine's.
+  for (let round = 0; round < 20; round++) {
+    const before = made.size;
+    for (let burst = 0; burst < 10; burst++) {
+      const { rowCount } = await owner.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast' and datname = current_database()",
+      );
+      kills += rowCount ?? 0;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until("a job gets through between two bursts", () => made.size > before);
   }
+  ended.abort();
   await loading;
   assert.equal(controller.process.exitCode, null, controller.stderr());
   assert.deepEqual(
     [...answers.keys()].filter((answer) => answer !== "made" && answer !== "database_unavailable"),
     [],
   );
-  assert.ok(kills > 10 && made.size > 0, `${kills} kills, ${made.size} jobs`);
+  assert.ok(kills >= 20, `${kills} kills`);
   await until("it serves again", () =>
     client.call("overview", {}).then(
       (overview) => overview.jobs.queued >= made.size,
