@@ -56,17 +56,20 @@ create table app.credential (
   revoked_at timestamp with time zone
 );
 -- row-level security: forced
+--   constraint credential_browser_expires CHECK (((kind <> 'browser'::text) OR (expires_at IS NOT NULL)))
 --   constraint credential_check CHECK (((kind = 'node'::text) = (node_id IS NOT NULL)))
---   constraint credential_check1 CHECK (((kind = 'token'::text) = (user_id IS NOT NULL)))
 --   constraint credential_check2 CHECK ( CASE kind WHEN 'node'::text THEN (scopes <@ ARRAY['node:heartbeat'::text, 'node:claim'::text, 'node:report'::text]) ELSE (scopes <@ ARRAY['fleet:read'::text, 'fleet:write'::text, 'fleet:admin'::text]) END)
 --   constraint credential_hash_check CHECK ((length(hash) = 32))
 --   constraint credential_hash_key UNIQUE (hash)
---   constraint credential_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'node'::text])))
+--   constraint credential_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'node'::text, 'browser'::text])))
+--   constraint credential_of_user CHECK (((kind = ANY (ARRAY['token'::text, 'browser'::text])) = (user_id IS NOT NULL)))
 --   constraint credential_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
 --   constraint credential_organisation_id_node_id_fkey FOREIGN KEY (organisation_id, node_id) REFERENCES app.node(organisation_id, id)
 --   constraint credential_organisation_id_user_id_fkey FOREIGN KEY (organisation_id, user_id) REFERENCES app."user"(organisation_id, id)
 --   constraint credential_pkey PRIMARY KEY (organisation_id, id)
+--   CREATE INDEX credential_user ON app.credential USING btree (organisation_id, user_id) WHERE ((user_id IS NOT NULL) AND (revoked_at IS NULL))
 --   CREATE UNIQUE INDEX credential_token_name ON app.credential USING btree (organisation_id, name) WHERE ((kind = 'token'::text) AND (revoked_at IS NULL))
+--   policy browser_needs_sign_in restrictive for insert to holdfast_tenant using () with check (((kind <> 'browser'::text) OR app.has_scope('sign-in'::text)))
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   policy token_needs_admin restrictive for insert to holdfast_tenant using () with check (((kind <> 'token'::text) OR app.has_scope('fleet:admin'::text)))
@@ -113,7 +116,8 @@ create table app.job (
   exit_code smallint,
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
-  finished_at timestamp with time zone
+  finished_at timestamp with time zone,
+  project_id text
 ) with (fillfactor=80);
 -- row-level security: forced
 --   constraint job_epoch_check CHECK ((epoch >= 0))
@@ -124,11 +128,13 @@ create table app.job (
 --   constraint job_organisation_id_lane_id_fkey FOREIGN KEY (organisation_id, lane_id) REFERENCES app.lane(organisation_id, id)
 --   constraint job_organisation_id_node_id_fkey FOREIGN KEY (organisation_id, node_id) REFERENCES app.node(organisation_id, id)
 --   constraint job_pkey PRIMARY KEY (organisation_id, id)
+--   constraint job_project FOREIGN KEY (organisation_id, project_id) REFERENCES app.project(organisation_id, id)
 --   constraint job_scheduled_has_time CHECK (((state <> 'scheduled'::text) OR (run_at IS NOT NULL)))
 --   constraint job_session_in_lease_states CHECK (((state = ANY (ARRAY['leased'::text, 'running'::text])) = (session_id IS NOT NULL)))
 --   constraint job_state_check CHECK ((state = ANY (ARRAY['scheduled'::text, 'queued'::text, 'leased'::text, 'running'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text, 'dead'::text])))
 --   CREATE INDEX job_claim ON app.job USING btree (lane_id, priority DESC, id) WHERE (state = 'queued'::text)
 --   CREATE INDEX job_due ON app.job USING btree (run_at) WHERE (state = 'scheduled'::text)
+--   CREATE INDEX job_finished ON app.job USING btree (organisation_id, finished_at) WHERE (finished_at IS NOT NULL)
 --   CREATE INDEX job_held ON app.job USING btree (organisation_id, node_id) WHERE (lease_until IS NOT NULL)
 --   CREATE INDEX job_lease ON app.job USING btree (lease_until) WHERE (lease_until IS NOT NULL)
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
@@ -213,6 +219,27 @@ create table app.lane (
 --   grant select to holdfast_service
 --   grant update (blocked) to holdfast_service
 
+create table app.login_link (
+  organisation_id text not null,
+  id text not null,
+  user_id text not null,
+  hash bytea not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone
+);
+-- row-level security: forced
+--   constraint login_link_hash_check CHECK ((length(hash) = 32))
+--   constraint login_link_hash_key UNIQUE (hash)
+--   constraint login_link_organisation_id_user_id_fkey FOREIGN KEY (organisation_id, user_id) REFERENCES app."user"(organisation_id, id)
+--   constraint login_link_pkey PRIMARY KEY (organisation_id, id)
+--   policy link_needs_admin restrictive for insert to holdfast_tenant using () with check (app.has_scope('fleet:admin'::text))
+--   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
+--   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
+--   grant insert, select to holdfast_tenant
+--   grant select to holdfast_service
+--   grant update (used_at) to holdfast_tenant
+
 create table app.migration (
   number integer not null,
   name text not null,
@@ -223,6 +250,24 @@ create table app.migration (
 --   constraint migration_pkey PRIMARY KEY (number)
 --   grant select to holdfast_controller
 
+create table app.model (
+  organisation_id text not null,
+  id text not null,
+  name text not null,
+  needs jsonb not null default '{}'::jsonb,
+  marker text,
+  description text not null default ''::text,
+  created_at timestamp with time zone not null default now(),
+  retired_at timestamp with time zone
+);
+-- row-level security: forced
+--   constraint model_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
+--   constraint model_pkey PRIMARY KEY (organisation_id, id)
+--   CREATE UNIQUE INDEX model_name ON app.model USING btree (organisation_id, name) WHERE (retired_at IS NULL)
+--   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
+--   grant insert, select to holdfast_tenant
+--   grant update (retired_at) to holdfast_tenant
+
 create table app.node (
   organisation_id text not null,
   id text not null,
@@ -232,7 +277,11 @@ create table app.node (
   session_id text,
   claim_number bigint not null default 0,
   created_at timestamp with time zone not null default now(),
-  retired_at timestamp with time zone
+  retired_at timestamp with time zone,
+  session_at timestamp with time zone,
+  rival_at timestamp with time zone,
+  rotation_requested_at timestamp with time zone,
+  offered_credential_id text
 );
 -- row-level security: forced
 --   constraint node_check CHECK (((status = 'retired'::text) = (retired_at IS NOT NULL)))
@@ -245,7 +294,7 @@ create table app.node (
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
---   grant update (claim_number, retired_at, session_id, status) to holdfast_tenant
+--   grant update (claim_number, offered_credential_id, retired_at, rival_at, rotation_requested_at, session_at, session_id, status) to holdfast_tenant
 
 create table app.node_facts (
   organisation_id text not null,
@@ -316,6 +365,43 @@ create table app.pairing_code (
 --   grant select to holdfast_service
 --   grant update (node_id, used_at, used_credential_hash, used_public_key) to holdfast_tenant
 
+create table app.password (
+  organisation_id text not null,
+  user_id text not null,
+  sign_in_name text not null,
+  hash text not null,
+  changed_at timestamp with time zone not null default now()
+);
+-- row-level security: forced
+--   constraint password_hash_check CHECK ((hash ~~ '$argon2id$%'::text))
+--   constraint password_organisation_id_user_id_fkey FOREIGN KEY (organisation_id, user_id) REFERENCES app."user"(organisation_id, id)
+--   constraint password_pkey PRIMARY KEY (organisation_id, user_id)
+--   constraint password_sign_in_name_key UNIQUE (sign_in_name)
+--   policy password_insert restrictive for insert to holdfast_tenant using () with check (app.has_scope('own-password'::text))
+--   policy password_update restrictive for update to holdfast_tenant using (app.has_scope('own-password'::text)) with check ()
+--   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
+--   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
+--   grant insert to holdfast_tenant
+--   grant select to holdfast_service
+--   grant select (changed_at, organisation_id, user_id) to holdfast_tenant
+--   grant update (changed_at, hash, sign_in_name) to holdfast_tenant
+
+create table app.project (
+  organisation_id text not null,
+  id text not null,
+  name text not null,
+  description text not null default ''::text,
+  created_at timestamp with time zone not null default now(),
+  retired_at timestamp with time zone
+);
+-- row-level security: forced
+--   constraint project_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
+--   constraint project_pkey PRIMARY KEY (organisation_id, id)
+--   CREATE UNIQUE INDEX project_name ON app.project USING btree (organisation_id, name) WHERE (retired_at IS NULL)
+--   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
+--   grant insert, select to holdfast_tenant
+--   grant update (retired_at) to holdfast_tenant
+
 create table app.sweep (
   only_row boolean not null default true,
   at timestamp with time zone not null
@@ -330,7 +416,8 @@ create table app.user (
   id text not null,
   name text not null,
   role text not null,
-  created_at timestamp with time zone not null default now()
+  created_at timestamp with time zone not null default now(),
+  disabled_at timestamp with time zone
 );
 -- row-level security: forced
 --   constraint user_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
@@ -339,8 +426,11 @@ create table app.user (
 --   constraint user_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'member'::text])))
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
+--   policy user_needs_admin_insert restrictive for insert to holdfast_tenant using () with check (app.has_scope('fleet:admin'::text))
+--   policy user_needs_admin_update restrictive for update to holdfast_tenant using (app.has_scope('fleet:admin'::text)) with check ()
+--   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
---   grant select to holdfast_tenant
+--   grant update (disabled_at, role) to holdfast_tenant
 
 CREATE OR REPLACE FUNCTION app.current_organisation()
  RETURNS text

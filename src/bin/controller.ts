@@ -8,6 +8,7 @@ import { startController } from "../controller/controller.ts";
 import { Failure } from "../std/errors.ts";
 import { openEmbedded, openExternal } from "./database.ts";
 import { stderrLog } from "./logs.ts";
+import { pageDirectory } from "./page.ts";
 import { configFrom, type Environment, listenFrom, rootFrom } from "./settings.ts";
 import { VERSION } from "./version.ts";
 
@@ -34,7 +35,15 @@ export async function runController(
       ? await openEmbedded({ root: rootFrom(env, options.root), stack })
       : await openExternal({ env, stack, log, isMigrating: options.migrate !== false });
   const controller = stack.use(
-    await startController({ db: database.db, listenConnection: database.listenConnection, log, host, port, config }),
+    await startController({
+      db: database.db,
+      listenConnection: database.listenConnection,
+      log,
+      host,
+      port,
+      pageDirectory,
+      config,
+    }),
   );
   await keepContext(env, controller.url, database.replaceToken);
   log.info({ context: contextFileFrom(env) }, "this account's command line is set up for it");

@@ -27,6 +27,7 @@ const terminal: Terminal = {
       },
     };
   },
+  readSecrets: async (questions) => (await import("./secrets.ts")).readSecrets(questions),
   readFile: (file) => (file === "-" ? readStandardInput() : readFile(file, "utf8")),
 };
 
@@ -76,6 +77,8 @@ const programs: Programs = {
   up: async (options) => (await import("./up.ts")).up(options, process.env, stopSignal()),
   controller: async (options) => (await import("./controller.ts")).runController(options, process.env, stopSignal()),
   agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
+  backup: async (options) => (await import("./backup.ts")).backup(options, process.env, stopSignal()),
+  restore: async (options) => (await import("./backup.ts")).restore(options, process.env, stopSignal()),
   dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),
 };

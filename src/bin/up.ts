@@ -4,7 +4,7 @@
 
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { createClient } from "../client/client.ts";
+import { type Client, createClient } from "../client/client.ts";
 import { gibibytes } from "../protocol/placement.ts";
 import type { Node } from "../protocol/node-schema.ts";
 import { systemClock } from "../std/clock.ts";
@@ -15,6 +15,7 @@ import { openEmbedded } from "./database.ts";
 import { startLocalAgent } from "./local-agent.ts";
 import { fileLog } from "./logs.ts";
 import { startController } from "../controller/controller.ts";
+import { pageDirectory } from "./page.ts";
 import { configFrom, type Environment, listenFrom, rootFrom } from "./settings.ts";
 import { Steps } from "./steps.ts";
 import { VERSION } from "./version.ts";
@@ -52,6 +53,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
         log,
         host,
         port,
+        pageDirectory,
         config: { ...configFrom(env), version: VERSION },
       }),
     ),
@@ -80,7 +82,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
     directory: checkout,
     isPatient: options.once === true,
   });
-  await stay({ steps, began, isStaying: options.once !== true, signal: ending });
+  await stay({ client, steps, began, isStaying: options.once !== true, signal: ending });
   if (failed.signal.aborted) throw failed.signal.reason;
   steps.line("Stopping …");
   await stack.disposeAsync();
@@ -89,6 +91,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
 }
 
 type Stay = {
+  readonly client: Client;
   readonly steps: Steps;
   readonly began: number;
   readonly isStaying: boolean;
@@ -96,16 +99,27 @@ type Stay = {
 };
 
 /** Says that all is ready and what can be done now, then waits for the end. */
-async function stay({ steps, began, isStaying, signal }: Stay): Promise<void> {
+async function stay({ client, steps, began, isStaying, signal }: Stay): Promise<void> {
   steps.line();
   if (signal.aborted) return;
   const seconds = ((systemClock.monotonicMs() - began) / 1000).toFixed(1);
-  steps.line(`Ready in ${seconds} s.${isStaying ? " In a second terminal:" : ""}`);
+  steps.line(`Ready in ${seconds} s.`);
   if (!isStaying) return;
+  await showPage(client, steps);
+  steps.line("In a second terminal:");
   for (const command of ["npx holdfast status", "npx holdfast job run -- uname -a", "npx holdfast job list"])
     steps.line(`  ${command}`);
   steps.line("Ctrl-C stops everything; the data stays.");
   await aborted(signal);
+}
+
+/** A link is a secret: it is shown to a person on a terminal, never written into a file that a service's output goes to. */
+async function showPage(client: Client, steps: Steps): Promise<void> {
+  if (!process.stdout.isTTY)
+    return steps.line(`The page is at ${client.baseUrl}; sign in with: npx holdfast login-link`);
+  const link = await client.call("loginLinkCreate", { body: {} });
+  steps.line("Open the page, signed in (works once, for 15 minutes; npx holdfast login-link makes another):");
+  steps.line(`  ${new URL(link.path, client.baseUrl).href}`);
 }
 
 const checkout = fileURLToPath(new URL("../..", import.meta.url));

@@ -9,6 +9,7 @@ import { PAGE_MAX } from "../protocol/limits.ts";
 import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { addJobOptions, type JobOptions, submissionOf, submit } from "./job-options.ts";
+import { findNode } from "./node-commands.ts";
 import { follow, printChunks, streamLog } from "./job-run.ts";
 import { ago, commandLine, fields, table, visible } from "./table.ts";
 import { colours, connect, printJson, type Terminal } from "./terminal.ts";
@@ -59,19 +60,39 @@ function addRun(job: Command, { terminal, setExitCode }: Tree): void {
   );
 }
 
+type ListOptions = {
+  readonly state?: JobState;
+  readonly project?: string;
+  readonly node?: string;
+  readonly search?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+};
+
 function addLooks(job: Command, { terminal }: Tree): void {
   const list = printing(job.command("list"))
     .description("List jobs, newest first")
     .addOption(new Option("--state <state>", "only these").choices([...jobStates]))
-    .option("--limit <n>", "how many", parseWhole(1, 200), 30)
-    .action(async ({ state, limit, json }: { state?: JobState; limit: number; json?: boolean }) => {
-      const page = await connect(terminal).call("jobList", {
-        query: { limit, ...(state === undefined ? {} : { state }) },
-      });
+    .option("--project <name>", "only jobs of this project")
+    .option("--node <node>", "only jobs that this node holds or ended, by name or id")
+    .option("--search <text>", "only jobs with this in their id, command or labels")
+    .option("--limit <n>", "how many", parseWhole(1, PAGE_MAX), 30)
+    .action(async ({ node, json, ...filters }: ListOptions) => {
+      const client = connect(terminal);
+      const query = { ...filters, ...(node === undefined ? {} : { nodeId: (await findNode(client, node)).id }) };
+      const page = await client.call("jobList", { query });
       if (json === true) return printJson(terminal, page);
-      if (page.items.length === 0) return void terminal.stdout.write("No job yet: holdfast job run -- echo hello\n");
+      if (page.items.length === 0) {
+        const isFiltered = Object.keys(query).length > 1;
+        return void terminal.stdout.write(
+          isFiltered ? "No job is like that.\n" : "No job yet: holdfast job run -- echo hello\n",
+        );
+      }
       terminal.stdout.write(jobTable(terminal, page.items));
-      if (page.nextCursor !== null) terminal.stderr.write(`… older ones: --limit ${Math.min(200, limit * 4)}\n`);
+      if (page.nextCursor !== null && filters.limit < PAGE_MAX)
+        terminal.stderr.write(`… older ones: --limit ${Math.min(PAGE_MAX, filters.limit * 4)}\n`);
+      else if (page.nextCursor !== null)
+        terminal.stderr.write("… older ones: narrow it with --state, --project or --search\n");
     });
   example(list, "holdfast job list", "holdfast job list --state running --json");
 
@@ -96,7 +117,7 @@ function addLooks(job: Command, { terminal }: Tree): void {
         event.at,
         event.kind,
         event.epoch,
-        event.actor,
+        visible(event.actorName ?? event.actor),
         dataText(event.data),
       ]);
       terminal.stdout.write(table(["#", "AT", "EVENT", "EPOCH", "BY", ""], rows));
@@ -233,6 +254,7 @@ function printJob(terminal: Terminal, job: JobDetail): void {
       ["blocked", visible(job.blocked ?? "")],
       ["message", visible(job.message ?? "")],
       ["command", commandLine(job.command, 2000)],
+      ["project", job.project],
       ["node", job.nodeName],
       [
         "attempt",

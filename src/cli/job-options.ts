@@ -17,6 +17,8 @@ export type JobOptions = {
   readonly memory?: number;
   readonly arch?: "x64" | "arm64";
   readonly node?: string;
+  readonly model?: string;
+  readonly project?: string;
   readonly priority?: number;
   readonly timeLimit?: number;
   readonly retries?: number;
@@ -37,6 +39,8 @@ export function addJobOptions(command: Command): Command {
     .option("--memory <size>", "least memory of the node, such as 8GiB", parseSize)
     .option("--arch <arch>", "x64 or arm64")
     .option("--node <node>", "only this node, by name or id")
+    .option("--model <name>", "a registered model: its needs are added")
+    .option("--project <name>", "the project that it belongs to")
     .option("--priority <n>", "higher runs first, -100 to 100", parseWhole(-100, 100))
     .option("--time-limit <duration>", "stop it after this long, such as 10m", parseDuration)
     .option("--retries <n>", "try again this often, after a failure too", parseWhole(0, 24))
@@ -86,6 +90,7 @@ export async function submissionOf(
     ...defined("memoryBytes", options.memory),
     ...defined("arch", options.arch),
     ...defined("nodeId", nodeId),
+    ...defined("model", options.model),
   };
   return {
     command: [...command],
@@ -100,6 +105,7 @@ export async function submissionOf(
       ? {}
       : { retry: { maxAttempts: options.retries + 1, onFailure: options.retries > 0 } }),
     ...defined("labels", options.label),
+    ...defined("project", options.project),
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// node pair | list | show | drain | activate | retire. A node is given by its name or its id.
+// node pair | list | show | drain | activate | rotate | retire. A node is given by its name or its id.
 
 import type { Command } from "commander";
 import type { Client } from "../client/client.ts";
@@ -39,6 +39,7 @@ export function addNodeCommands(program: Command, tree: Tree): void {
   const verbs = [
     ["drain", "nodeDrain", "Let it finish what it holds and claim nothing"],
     ["activate", "nodeActivate", "Undo a drain"],
+    ["rotate", "nodeRotate", "Replace its credential; the old one works until the new one is used"],
     ["retire", "nodeRetire", "Revoke its credential for good; its jobs go back to the queue"],
   ] as const;
   for (const [verb, route, description] of verbs) {
@@ -49,9 +50,13 @@ export function addNodeCommands(program: Command, tree: Tree): void {
         const client = connect(terminal);
         const changed = await client.call(route, { params: { nodeId: (await findNode(client, wanted)).id } });
         if (json === true) return printJson(terminal, changed);
-        terminal.stdout.write(
-          `${changed.name} is ${changed.status}${changed.running > 0 ? `; ${changed.running} jobs still run there` : ""}.\n`,
-        );
+        const more =
+          verb === "rotate"
+            ? "; its agent replaces the credential with its next heartbeat"
+            : changed.running > 0
+              ? `; ${changed.running} jobs still run there`
+              : "";
+        terminal.stdout.write(`${changed.name} is ${changed.status}${more}.\n`);
       });
     example(command, `holdfast node ${verb} anna`);
   }
@@ -152,6 +157,14 @@ function printNode(terminal: Terminal, node: Node): void {
           : `${gibibytes(facts.memoryTotalBytes)}, ${gibibytes(facts.memoryAvailableBytes)} available`,
       ],
       ["agent", visible(facts?.version ?? "")],
+      [
+        "session",
+        node.session === null
+          ? null
+          : `${node.session.id}${node.session.startedAt === null ? "" : `, since ${ago(node.session.startedAt, now)}`}`,
+      ],
+      ["credential", node.rotation === null ? null : `a new one is ${node.rotation}`],
+      ["alarm", node.rivalAt === null ? null : `a second agent used this credential ${ago(node.rivalAt, now)}`],
     ]),
   );
   const gpus = (facts?.devices ?? []).filter((device) => device.kind === "gpu");

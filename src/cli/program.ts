@@ -4,14 +4,18 @@
 
 import { Command } from "commander";
 import { example, type Tree } from "./command.ts";
+import { addBackupCommands } from "./backup-commands.ts";
 import { addContextCommands } from "./context-commands.ts";
 import { addDatabaseCommands } from "./database-commands.ts";
 import { addCompletion } from "./completion.ts";
 import { addJobCommands } from "./job-commands.ts";
 import { addNodeCommands } from "./node-commands.ts";
+import { addPasswordCommand } from "./password-command.ts";
 import { addProgramCommands } from "./program-commands.ts";
+import { addRegistryCommands } from "./registry-commands.ts";
 import { addStatusCommand } from "./status-command.ts";
 import { addTokenCommands } from "./token-commands.ts";
+import { addUserCommands } from "./user-commands.ts";
 
 export function buildProgram(tree: Tree): Command {
   const program = new Command("holdfast")
@@ -30,9 +34,13 @@ export function buildProgram(tree: Tree): Command {
   addStatusCommand(program, tree);
   addJobCommands(program, tree);
   addNodeCommands(program, tree);
+  addRegistryCommands(program, tree);
+  addUserCommands(program, tree);
+  addPasswordCommand(program, tree);
   addTokenCommands(program, tree);
   addContextCommands(program, tree);
   addDatabaseCommands(program, tree);
+  addBackupCommands(program, tree);
   addCompletion(program, tree);
   inherit(program);
   return program;

@@ -16,7 +16,10 @@ export function addStatusCommand(program: Command, { terminal }: Tree): void {
       if (json === true) return printJson(terminal, { ...overview, controller: client.baseUrl, nodeList: items });
       const colour = colours(terminal);
       const { stdout } = terminal;
-      for (const line of overview.attention) stdout.write(`${colour.yellow("!")} ${visible(line)}\n`);
+      for (const { level, text, advice } of overview.attention) {
+        const mark = level === "error" ? colour.red("✗") : colour.yellow("!");
+        stdout.write(`${mark} ${visible(text)}\n  ${colour.dim(visible(advice))}\n`);
+      }
       if (overview.attention.length > 0) stdout.write("\n");
       const inService = items.filter((node) => node.status !== "retired");
       stdout.write(inService.length === 0 ? "No node yet: holdfast node pair NAME\n" : nodeTable(terminal, inService));

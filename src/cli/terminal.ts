@@ -17,6 +17,8 @@ export type Terminal = {
   /** Calls back on Ctrl-C and SIGTERM until disposed. */
   readonly onInterrupt: (listener: () => void) => Disposable;
   readonly readFile: (file: string) => Promise<string>;
+  /** Asks without echo on a terminal, else takes a line of standard input for each question. */
+  readonly readSecrets: (questions: readonly string[]) => Promise<readonly string[]>;
 };
 
 /** The controller of the environment, else of the current context. */

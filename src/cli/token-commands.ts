@@ -2,7 +2,7 @@
 // token create | list | revoke: API tokens of people and scripts.
 
 import { type Command, InvalidArgumentError } from "commander";
-import { type PeopleScope, peopleScopes } from "../protocol/access-schema.ts";
+import { type PeopleScope, peopleScopes } from "../protocol/user.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { ago, table } from "./table.ts";
 import { connect, printJson } from "./terminal.ts";

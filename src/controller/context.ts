@@ -6,6 +6,9 @@ import type { Clock } from "../std/clock.ts";
 import type { IdMaker } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import type { Random } from "../std/random.ts";
+import type { LoopRun } from "../std/loop.ts";
+import type { Metrics } from "./metrics.ts";
+import type { ListenerState } from "./wake-listener.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 export type ControllerConfig = {
@@ -23,6 +26,10 @@ export type ControllerConfig = {
   readonly retryCapMs: number;
   /** The poll behind wake-ups, for work that another controller queued. */
   readonly pollMs: number;
+  /** How often the listening connection is tried with a notification of our own; a half-open one is deaf without an error. */
+  readonly probeMs: number;
+  /** One that has not heard it by then is replaced. */
+  readonly probeWithinMs: number;
 };
 
 export const defaultConfig: ControllerConfig = {
@@ -35,6 +42,8 @@ export const defaultConfig: ControllerConfig = {
   retryBaseMs: 500,
   retryCapMs: 300_000,
   pollMs: 1_000,
+  probeMs: 10_000,
+  probeWithinMs: 5_000,
 };
 
 export type Context = {
@@ -45,4 +54,10 @@ export type Context = {
   readonly ids: IdMaker;
   readonly log: Log;
   readonly wakeups: Wakeups;
+  readonly metrics: Metrics;
+  /** The loops of this controller by name, for whoever looks whether they run. */
+  readonly loops: ReadonlyMap<string, { readonly last: LoopRun | undefined }>;
+  readonly isStopping: () => boolean;
+  /** Whether other controllers are heard: for doctor and metrics. */
+  readonly listener: ListenerState;
 };

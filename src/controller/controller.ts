@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts a controller together: routes, loops, listener. Any number of them may run on one database; none leads.
 
-import { listen } from "../db/listen.ts";
 import type { ConnectionOptions, Database } from "../db/pool.ts";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
@@ -10,15 +9,23 @@ import type { Log } from "../std/log.ts";
 import { Loop } from "../std/loop.ts";
 import { systemRandom } from "../std/random.ts";
 import { accessRoutes } from "./access/access-routes.ts";
+import { signInRoutes } from "./access/sign-in-routes.ts";
+import { userRoutes } from "./access/user-routes.ts";
 import { type Context, type ControllerConfig, defaultConfig } from "./context.ts";
+import { DatabaseClock } from "./database-clock.ts";
 import { buildServer } from "./http/server.ts";
 import { jobRoutes } from "./jobs/job-routes.ts";
 import { evaluateLanes } from "./jobs/lane-loop.ts";
 import { leaseRoutes } from "./jobs/lease-routes.ts";
 import { sweep } from "./jobs/sweep.ts";
+import { Metrics } from "./metrics.ts";
+import { modelRoutes } from "./models/model-routes.ts";
 import { nodeRoutes } from "./nodes/node-routes.ts";
+import { operationRoutes } from "./operations/operation-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
-import { WAKE_CHANNEL, WakeRelay } from "./wake-relay.ts";
+import { projectRoutes } from "./projects/project-routes.ts";
+import { type ListenerState, noListener, WakeListener } from "./wake-listener.ts";
+import { WakeRelay } from "./wake-relay.ts";
 import { Wakeups } from "./wakeups.ts";
 
 export type ControllerOptions = {
@@ -30,6 +37,8 @@ export type ControllerOptions = {
   readonly config?: Partial<ControllerConfig>;
   /** Direct, not through a pooler: for LISTEN. Without it other controllers' wakes are found by the poll. */
   readonly listenConnection?: ConnectionOptions;
+  /** Where the built page lies. */
+  readonly pageDirectory?: string;
 };
 
 export type Controller = AsyncDisposable & {
@@ -41,32 +50,39 @@ export type Controller = AsyncDisposable & {
 export async function startController(options: ControllerOptions): Promise<Controller> {
   const clock = systemClock;
   const random = systemRandom;
-  const log = options.log;
-  const context: Context = {
-    db: options.db,
+  const { db, log } = options;
+  await using starting = new AsyncDisposableStack();
+  const stopping = new AbortController();
+  const loops = new Map<string, Loop>();
+  const databaseClock = new DatabaseClock({ db, clock, log });
+  await databaseClock.start(starting);
+  const shared = {
+    db,
     config: { ...defaultConfig, ...options.config },
     clock,
     random,
-    ids: idMaker(clock, random),
+    ids: idMaker({ ...clock, now: () => databaseClock.now() }, random),
     log,
     wakeups: new Wakeups(clock),
+    metrics: new Metrics(options.config?.version ?? defaultConfig.version),
+    loops,
+    isStopping: () => stopping.signal.aborted,
   };
-  const stopping = new AbortController();
-  await using starting = new AsyncDisposableStack();
-  const sweepMs = context.config.sweepMs;
-  const lanes = starting.use(
-    new Loop({ name: "lanes", periodMs: sweepMs, clock, log, round: () => evaluateLanes(context) }),
-  );
-  starting.use(new Loop({ name: "sweep", periodMs: sweepMs, clock, log, round: () => sweep(context) }));
-  if (options.listenConnection !== undefined) relayWakes(context, options.listenConnection, starting);
+  const context: Context = { ...shared, listener: relayWakes(shared, options.listenConnection, starting) };
+  const lanes = startLoops(context, loops, starting);
   const handlers = {
     ...overviewRoutes(context),
+    ...operationRoutes(context),
+    ...signInRoutes(context),
+    ...userRoutes(context),
     ...accessRoutes(context),
     ...nodeRoutes(context),
     ...jobRoutes(context),
+    ...modelRoutes(context),
+    ...projectRoutes(context),
     ...leaseRoutes(context, () => lanes.nudge()),
   };
-  const server = buildServer({ context, handlers, stopping: stopping.signal });
+  const server = buildServer({ context, handlers, stopping: stopping.signal, pageDirectory: options.pageDirectory });
   starting.defer(async () => {
     stopping.abort();
     await server.close();
@@ -77,22 +93,31 @@ export async function startController(options: ControllerOptions): Promise<Contr
   return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
-function relayWakes(context: Context, connection: ConnectionOptions, stack: AsyncDisposableStack): void {
-  const { db, wakeups, clock, random, log } = context;
-  const sender = Buffer.from(random.bytes(9)).toString("base64url");
-  const relay = stack.use(new WakeRelay({ db, wakeups, sender, clock, log }));
-  stack.use(
-    listen({
-      connection,
-      channels: [WAKE_CHANNEL],
-      onNotification: (_channel, payload) => relay.receive(payload),
-      // What was said while nobody listened is found by the poll.
-      onListening: () => {},
-      clock,
-      random,
-      log,
-    }),
-  );
+/** Returns the loop that decides what is blocked, for whoever knows that it should look now. */
+function startLoops(context: Context, loops: Map<string, Loop>, stack: AsyncDisposableStack): Loop {
+  const { clock, config, log } = context;
+  const rounds = { lanes: () => evaluateLanes(context), sweep: () => sweep(context) };
+  const start = (name: keyof typeof rounds): Loop => {
+    const loop = stack.use(new Loop({ name, periodMs: config.sweepMs, clock, log, round: rounds[name] }));
+    loops.set(name, loop);
+    return loop;
+  };
+  start("sweep");
+  return start("lanes");
+}
+
+function relayWakes(
+  shared: Omit<Context, "listener">,
+  connection: ConnectionOptions | undefined,
+  stack: AsyncDisposableStack,
+): ListenerState {
+  if (connection === undefined) return noListener;
+  const { config, ...parts } = shared;
+  const sender = Buffer.from(shared.random.bytes(9)).toString("base64url");
+  const relay = stack.use(new WakeRelay({ ...parts, sender }));
+  const { probeMs, probeWithinMs } = config;
+  const onWake = (payload: string): void => relay.receive(payload);
+  return stack.use(new WakeListener({ ...parts, connection, sender, onWake, probeMs, probeWithinMs }));
 }
 
 type Listener = { listen(options: { host: string; port: number }): Promise<string> };

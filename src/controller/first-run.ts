@@ -2,7 +2,7 @@
 // The first run: one organisation and its admin, and a token for the command line of whoever started the controller.
 // Runs on the owner's connection, because before it there is nobody who could be asked.
 
-import { peopleScopes } from "../protocol/access-schema.ts";
+import { peopleScopes } from "../protocol/user.ts";
 import type { IdMaker } from "../std/ids.ts";
 import type { Random } from "../std/random.ts";
 import { drawSecret, hashSecret } from "./access/credential.ts";
@@ -17,7 +17,7 @@ export async function ensureOrganisation(
 ): Promise<{ readonly organisationId: string; readonly userId: string }> {
   await query("lock table app.organisation in exclusive mode", []);
   const found = await query<{ organisation_id: string; id: string }>(
-    `select u.organisation_id, u.id from app."user" u where u.role = 'admin' order by u.id limit 1`,
+    `select u.organisation_id, u.id from app."user" u where u.role = 'admin' and u.disabled_at is null order by u.id limit 1`,
     [],
   );
   const [admin] = found;

@@ -1,59 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health for machines, the overview for people: what is wrong comes first.
+// The overview for people, once and live, and what ended of late. What is wrong comes first.
 
-import { CLOCK_OFFSET_WARN_MS } from "../protocol/node.ts";
-import type { Node } from "../protocol/node-schema.ts";
+import type { Overview } from "../protocol/access-schema.ts";
+import type { PeopleCaller } from "./access/credential.ts";
+import { requireValid } from "./access/credential-store.ts";
+import { attentionOf } from "./attention.ts";
 import type { Context } from "./context.ts";
-import type { Handlers } from "./http/reply.ts";
-import { countJobs } from "./jobs/job-store.ts";
+import type { Call, Handlers } from "./http/reply.ts";
+import { countJobs, listBlocked, listThroughput } from "./jobs/count-store.ts";
 import { listNodes } from "./nodes/node-store.ts";
 
-export function overviewRoutes(context: Context): Handlers<"health" | "overview"> {
-  const { db, config } = context;
+const THROUGHPUT_MINUTES = 60;
+/** Between two events of a live overview, however much happens. */
+const CHANGES_APART_MS = 250;
+/** What no wake tells (a node that falls silent) is seen by then. */
+const CHANGES_POLL_MS = 2_000;
+
+export function overviewRoutes(context: Context): Handlers<"overview" | "changes" | "throughput"> {
+  const { db } = context;
   return {
-    health: () => Promise.resolve({ status: "ok", version: config.version }),
-    overview: async ({ caller }) => {
-      const { nodes, jobs, blocked } = await db.tenant(caller, async (tx) => ({
-        nodes: await listNodes(tx, config.heartbeatMs),
-        jobs: await countJobs(tx),
-        blocked: (
-          await tx.query<{ blocked: string; jobs: string }>(
-            `select l.blocked, count(*) as jobs from app.lane l
-               join app.job j on j.organisation_id = l.organisation_id and j.lane_id = l.id and j.state = 'queued'
-              where l.blocked is not null group by l.blocked order by 2 desc limit 5`,
-            [],
-          )
-        ).rows,
-      }));
-      const inService = nodes.filter((node) => node.status !== "retired");
-      return {
-        version: config.version,
-        organisationName: caller.organisationName,
-        nodes: {
-          online: inService.filter((node) => node.online).length,
-          offline: inService.filter((node) => !node.online).length,
-          draining: inService.filter((node) => node.status === "draining").length,
-        },
-        jobs,
-        attention: [
-          ...inService.flatMap(nodeAttention),
-          ...blocked.map(
-            (lane) => `${lane.jobs} ${lane.jobs === "1" ? "job is" : "jobs are"} blocked: ${lane.blocked}`,
-          ),
-        ],
-      };
-    },
+    overview: ({ caller }) => readOverview(context, caller),
+    changes: (call) => Promise.resolve(changes(context, call)),
+    throughput: async ({ caller, query }) => ({
+      minutes: [...(await db.tenant(caller, (tx) => listThroughput(tx, query.minutes ?? THROUGHPUT_MINUTES)))],
+    }),
   };
 }
 
-function nodeAttention(node: Node): string[] {
-  if (!node.online)
-    return [
-      `node ${node.name} is offline, ${node.lastHeartbeatAt === null ? "never seen" : `last seen ${node.lastHeartbeatAt}`}`,
-    ];
-  const offsetMs = node.clockOffsetMs ?? 0;
-  if (Math.abs(offsetMs) <= CLOCK_OFFSET_WARN_MS) return [];
-  return [
-    `the clock of node ${node.name} is ${Math.abs(offsetMs / 1000).toFixed(1)} s ${offsetMs > 0 ? "ahead" : "behind"}`,
-  ];
+async function readOverview(context: Context, caller: PeopleCaller): Promise<Overview> {
+  const { config, db } = context;
+  const { nodes, jobs, blocked, now } = await db.tenant(caller, async (tx) => {
+    await requireValid(tx, caller.credentialId);
+    return {
+      nodes: await listNodes(tx, config.heartbeatMs),
+      jobs: await countJobs(tx),
+      blocked: await listBlocked(tx),
+      now: (await tx.one<{ now: Date }>("select now()", [])).now.getTime(),
+    };
+  });
+  const inService = nodes.filter((node) => node.status !== "retired");
+  const working = inService.filter((node) => node.online && node.status === "active");
+  return {
+    version: config.version,
+    organisationName: caller.organisationName,
+    nodes: {
+      online: inService.filter((node) => node.online).length,
+      offline: inService.filter((node) => !node.online).length,
+      draining: inService.filter((node) => node.status === "draining").length,
+    },
+    jobs,
+    blockedJobs: blocked.reduce((sum, lane) => sum + lane.jobs, 0),
+    slots: {
+      all: working.reduce((sum, node) => sum + (node.facts?.slots ?? 0), 0),
+      busy: working.reduce((sum, node) => sum + node.running, 0),
+    },
+    attention: attentionOf(nodes, blocked, now),
+  };
+}
+
+/** The overview at once, then whenever something was woken or the overview itself became another one. */
+async function* changes(
+  context: Context,
+  { caller, signal }: Call<"changes">,
+): AsyncGenerator<Overview, void, undefined> {
+  const { clock, wakeups } = context;
+  let sent = "";
+  while (!signal.aborted) {
+    using ticket = wakeups.ticket(`changes:${caller.organisationId}`);
+    const overview = await readOverview(context, caller);
+    const text = JSON.stringify(overview);
+    if (text !== sent) yield overview;
+    await clock.sleep(CHANGES_APART_MS, signal);
+    await ticket.wait(CHANGES_POLL_MS, signal);
+    // Something happened: told even when the numbers are the same, because a list may differ.
+    sent = ticket.isWoken ? "" : text;
+  }
 }

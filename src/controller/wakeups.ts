@@ -4,11 +4,14 @@
 
 import type { Clock } from "../std/clock.ts";
 
-export type Topic = `work:${string}` | `job:${string}`;
+/** Work of an organisation, one job, and whatever people of an organisation look at. */
+export type Topic = `work:${string}` | `job:${string}` | `changes:${string}`;
 
 export type Ticket = Disposable & {
   /** Resolves when the topic was woken since the ticket was taken, after ms, or when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
+  /** Whether the topic was woken since the ticket was taken. */
+  readonly isWoken: boolean;
 };
 
 export class Wakeups {
@@ -24,6 +27,9 @@ export class Wakeups {
     const waiting = this.#waiting.get(topic) ?? new Set();
     this.#waiting.set(topic, waiting.add(woken));
     return {
+      get isWoken() {
+        return woken.signal.aborted;
+      },
       wait: (ms, signal) => this.#clock.sleep(ms, AbortSignal.any([signal, woken.signal])),
       [Symbol.dispose]: () => {
         waiting.delete(woken);
@@ -42,5 +48,10 @@ export class Wakeups {
 
   wakeHere(topic: Topic): void {
     for (const woken of this.#waiting.get(topic) ?? []) woken.abort();
+  }
+
+  /** After a time in which wakes may have been missed: whoever waits here looks again. */
+  wakeEveryoneHere(): void {
+    for (const topic of this.#waiting.keys()) this.wakeHere(topic);
   }
 }

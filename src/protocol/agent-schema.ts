@@ -71,7 +71,18 @@ export const helloReply = exact({
 export type HelloReply = Static<typeof helloReply>;
 
 export const heartbeatRequest = exact({ sessionId, facts: nodeFacts, now: time });
-export const heartbeatReply = exact({ drain: Type.Boolean() });
+export const heartbeatReply = exact({
+  drain: Type.Boolean(),
+  /** The agent is asked to draw a new credential and to offer it. */
+  rotate: Type.Boolean(),
+});
+
+/** A new credential for the node, drawn by the node: the old one works until the new one is used for the first time. */
+export const credentialOffer = exact({
+  /** SHA-256 of it, base64url. */
+  credentialHash: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" }),
+});
+export const credentialOffered = exact({ credentialId: id("cred") });
 
 export const claimRequest = exact({
   sessionId,

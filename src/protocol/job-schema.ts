@@ -2,9 +2,17 @@
 // What crosses HTTP about jobs, between people and the controller.
 
 import Type, { type Static } from "typebox";
-import { counter, exact, id, nullable, time } from "./common-schema.ts";
+import { counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { jobStates } from "./job.ts";
-import { ARGUMENT_LENGTH_MAX, ARGUMENTS_MAX, ENVIRONMENT_MAX, LABELS_MAX, PAGE_DEFAULT, PAGE_MAX } from "./limits.ts";
+import {
+  ARGUMENT_LENGTH_MAX,
+  ARGUMENTS_MAX,
+  ENVIRONMENT_MAX,
+  JOB_SEARCH_MAX,
+  LABELS_MAX,
+  PAGE_DEFAULT,
+  PAGE_MAX,
+} from "./limits.ts";
 
 export const jobState = Type.Enum([...jobStates]);
 
@@ -12,6 +20,9 @@ export const requirements = exact({
   memoryBytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   arch: Type.Optional(Type.Enum(["x64", "arm64"])),
   nodeId: Type.Optional(id("node")),
+  model: Type.Optional(
+    Type.Unsafe<string>({ ...name, description: "a registered model: its needs are added to these" }),
+  ),
 });
 
 export const retry = exact({
@@ -67,6 +78,7 @@ export const jobSubmission = exact({
   timeLimitMs: Type.Optional(timeLimitMs),
   retry: Type.Optional(retry),
   labels: Type.Optional(labels),
+  project: Type.Optional(Type.Unsafe<string>({ ...name, description: "a registered project" })),
 });
 export type JobSubmission = Static<typeof jobSubmission>;
 
@@ -80,6 +92,7 @@ export const job = exact({
   command: Type.Array(Type.String()),
   priority: Type.Integer(),
   requires: requirements,
+  project: nullable(name),
   attempt: Type.Integer({ minimum: 0, description: "attempts used so far" }),
   retry,
   epoch: counter,
@@ -117,6 +130,7 @@ export const jobEventKinds = [
   "expired",
   "cancel_requested",
   "retried",
+  "restored",
   "succeeded",
   "failed",
   "cancelled",
@@ -128,6 +142,7 @@ export const jobEvent = exact({
   kind: Type.Enum([...jobEventKinds]),
   at: time,
   actor: Type.String({ description: "user_…, node_… or controller" }),
+  actorName: nullable(Type.String()),
   epoch: counter,
   data: Type.Record(Type.String(), Type.Unknown()),
 });
@@ -160,6 +175,15 @@ export const cursor = Type.String({ pattern: "^\\d{1,18}\\.\\d{1,18}$", maxLengt
 
 export const jobListQuery = exact({
   state: Type.Optional(jobState),
+  nodeId: Type.Optional(id("node")),
+  project: Type.Optional(name),
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: `in the id, the command and the labels, among the newest ${JOB_SEARCH_MAX} jobs that the other filters leave`,
+    }),
+  ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE_MAX, description: `default ${PAGE_DEFAULT}` })),
   cursor: Type.Optional(id("job")),
 });

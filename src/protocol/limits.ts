@@ -25,5 +25,12 @@ export const CLAIM_WAIT_MS_MAX = 30_000;
 export const CLAIM_MAX = 64;
 export const PAGE_MAX = 200;
 export const PAGE_DEFAULT = 50;
+/** How many jobs a search looks at, newest first. */
+export const JOB_SEARCH_MAX = 20_000;
+export const LOGIN_LINK_LIFE_MS = 15 * 60_000;
+/** A browser stays signed in this long. */
+export const BROWSER_LIFE_MS = 7 * 86_400_000;
+/** Tries to sign in, and to set a password, a minute: from one address, and for one name. */
+export const SIGN_INS_PER_MINUTE = 10;
 export const PAIRING_CODE_LIFE_MS = 15 * 60_000;
 export const DEVICES_MAX = 64;

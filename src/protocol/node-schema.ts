@@ -49,6 +49,12 @@ export const node = exact({
   facts: nullable(nodeFacts),
   /** Leases that it holds now. */
   running: Type.Integer({ minimum: 0 }),
+  /** The life of the agent that runs now; null before the first one and after the node was retired. */
+  session: nullable(exact({ id: id("nses"), startedAt: nullable(time) })),
+  /** When another agent last used this node's credential beside the present one: a copied disk. */
+  rivalAt: nullable(time),
+  /** requested: the agent will be told with its next heartbeat. offered: the new credential waits for its first use. */
+  rotation: nullable(Type.Enum(["requested", "offered"])),
   createdAt: time,
 });
 export type Node = Static<typeof node>;

@@ -8,6 +8,7 @@ export const nodeCan = {
   drain: { statuses: ["active"], otherwise: "only an active node can be drained" },
   activate: { statuses: ["draining"], otherwise: "only a draining node can be made active again" },
   retire: { statuses: ["active", "draining"], otherwise: "the node is retired already" },
+  rotate: { statuses: ["active", "draining"], otherwise: "a retired node has no credential" },
 } as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
 
 export type NodeAction = keyof typeof nodeCan;
@@ -17,3 +18,6 @@ export const ONLINE_INTERVALS = 3;
 
 /** Shown as a warning from this offset between a node's clock and the database's. */
 export const CLOCK_OFFSET_WARN_MS = 5_000;
+
+/** How long after it was last noticed a second agent with a node's credential is shown as an alarm. */
+export const RIVAL_SHOWN_MS = 10 * 60_000;

@@ -10,7 +10,20 @@ export type Requirements = {
   readonly arch?: "x64" | "arm64";
   /** Only this node. */
   readonly nodeId?: string;
+  /** A registered model whose needs were added to these when the job was submitted. */
+  readonly model?: string;
 };
+
+/** A profile with the needs of the model that it names: the larger memory counts. Undefined when they contradict each other. */
+export function requirementWith(
+  requires: Requirements,
+  needs: { readonly memoryBytes?: number; readonly arch?: "x64" | "arm64" },
+): Requirements | undefined {
+  if (requires.arch !== undefined && needs.arch !== undefined && requires.arch !== needs.arch) return undefined;
+  const arch = requires.arch ?? needs.arch;
+  const memoryBytes = Math.max(requires.memoryBytes ?? 0, needs.memoryBytes ?? 0);
+  return { ...requires, ...(arch === undefined ? {} : { arch }), ...(memoryBytes === 0 ? {} : { memoryBytes }) };
+}
 
 export type Candidate = {
   readonly nodeId: string;

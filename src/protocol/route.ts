@@ -3,14 +3,17 @@
 // The server, the typed client and openapi.json are made from the same table, so none of them can say something else.
 
 import type { Static, TObject, TSchema } from "typebox";
-import type { NodeScope, PeopleScope } from "./access-schema.ts";
+import type { NodeScope } from "./access-schema.ts";
 import type { ErrorCode } from "./errors.ts";
+import type { PeopleScope } from "./user.ts";
 
 export type Access =
   /** Anyone; nothing about an organisation is told. */
   | { readonly kind: "public" }
   /** A pairing code in the header holdfast-pairing-code. */
   | { readonly kind: "pairing" }
+  /** Whoever wants to sign in; limited by address. */
+  | { readonly kind: "sign-in" }
   | { readonly kind: "people"; readonly scope: PeopleScope }
   | { readonly kind: "node"; readonly scope: NodeScope };
 
@@ -33,6 +36,8 @@ export type Route<
   readonly status?: 200 | 201;
   /** Answers as text/event-stream, each event's data one `reply`. */
   readonly stream?: true;
+  /** Answers with text in this type instead of JSON. */
+  readonly text?: string;
   /** Takes an Idempotency-Key header. */
   readonly idempotent?: true;
   /** Beyond what every route may answer: invalid_request, unauthenticated, forbidden, rate_limited, internal … */
@@ -67,3 +72,5 @@ export const commonErrors: readonly ErrorCode[] = [
 
 export const PAIRING_CODE_HEADER = "holdfast-pairing-code";
 export const IDEMPOTENCY_HEADER = "idempotency-key";
+/** Proves that a change by a browser comes from our own page; see Who. */
+export const CSRF_HEADER = "holdfast-csrf";

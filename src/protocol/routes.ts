@@ -2,10 +2,22 @@
 // The route table: every address of the controller. Node routes and people routes are disjoint, pinned by a test.
 
 import Type from "typebox";
-import { auditEntry, createdToken, overview, token, tokenCreation, who } from "./access-schema.ts";
+import {
+  auditEntry,
+  check,
+  createdToken,
+  credential,
+  overview,
+  throughput,
+  token,
+  tokenCreation,
+  who,
+} from "./access-schema.ts";
 import {
   claimReply,
   claimRequest,
+  credentialOffer,
+  credentialOffered,
   endingReply,
   endingRequest,
   heartbeatReply,
@@ -25,9 +37,21 @@ import { exact, id, name, page } from "./common-schema.ts";
 import { cursor, job, jobDetail, jobEvent, jobListQuery, jobSubmission, logPage } from "./job-schema.ts";
 import { PAGE_MAX } from "./limits.ts";
 import { node, pairingCode } from "./node-schema.ts";
+import { model, modelRegistration, project, projectRegistration } from "./registry-schema.ts";
 import { defineRoute } from "./route.ts";
+import {
+  loginLink,
+  loginLinkRequest,
+  passwordChange,
+  roleChange,
+  signInByLink,
+  signInByPassword,
+  user,
+  userCreation,
+} from "./user-schema.ts";
 
 const jobParams = exact({ jobId: id("job") });
+const userParams = exact({ userId: id("user") });
 const nodeParams = exact({ nodeId: id("node") });
 const read = { kind: "people", scope: "fleet:read" } as const;
 const write = { kind: "people", scope: "fleet:write" } as const;
@@ -46,6 +70,31 @@ export const routes = {
     reply: exact({ status: Type.Literal("ok"), version: Type.String() }),
     errors: [],
   }),
+  ready: defineRoute({
+    method: "GET",
+    path: "/v1/ready",
+    summary: "Whether the controller can serve: database, schema, loops",
+    access: { kind: "public" },
+    reply: exact({ status: Type.Literal("ready"), version: Type.String() }),
+    errors: ["not_ready"],
+  }),
+  metrics: defineRoute({
+    method: "GET",
+    path: "/metrics",
+    summary: "This controller and the caller's organisation in numbers, for Prometheus",
+    access: read,
+    reply: Type.String(),
+    text: "text/plain; version=0.0.4; charset=utf-8",
+    errors: [],
+  }),
+  checks: defineRoute({
+    method: "GET",
+    path: "/v1/checks",
+    summary: "What doctor asks the controller: each finding with what to do",
+    access: admin,
+    reply: exact({ checks: Type.Array(check) }),
+    errors: [],
+  }),
   whoami: defineRoute({
     method: "GET",
     path: "/v1/whoami",
@@ -60,6 +109,24 @@ export const routes = {
     summary: "Nodes and jobs in numbers, and what needs attention",
     access: read,
     reply: overview,
+    errors: [],
+  }),
+  changes: defineRoute({
+    method: "GET",
+    path: "/v1/changes",
+    summary: "The overview, live: once at the start, then whenever something changed",
+    access: read,
+    reply: overview,
+    stream: true,
+    errors: [],
+  }),
+  throughput: defineRoute({
+    method: "GET",
+    path: "/v1/throughput",
+    summary: "Jobs that ended, minute by minute",
+    access: read,
+    query: exact({ minutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 1440, description: "default 60" })) }),
+    reply: throughput,
     errors: [],
   }),
 
@@ -107,6 +174,15 @@ export const routes = {
     reply: node,
     errors: ["not_found", "conflict"],
   }),
+  nodeRotate: defineRoute({
+    method: "POST",
+    path: "/v1/nodes/:nodeId/rotate",
+    summary: "Ask a node to replace its credential; the old one works until the new one is used",
+    access: admin,
+    params: nodeParams,
+    reply: node,
+    errors: ["not_found", "conflict"],
+  }),
   pairingCreate: defineRoute({
     method: "POST",
     path: "/v1/pairing-codes",
@@ -127,7 +203,7 @@ export const routes = {
     status: 201,
     reply: job,
     idempotent: true,
-    errors: ["idempotency_conflict"],
+    errors: ["idempotency_conflict", "not_found", "conflict"],
   }),
   jobList: defineRoute({
     method: "GET",
@@ -188,6 +264,170 @@ export const routes = {
     errors: ["not_found"],
   }),
 
+  modelAdd: defineRoute({
+    method: "POST",
+    path: "/v1/models",
+    summary: "Register a model with its needs and its marker",
+    access: write,
+    body: modelRegistration,
+    status: 201,
+    reply: model,
+    errors: ["conflict"],
+  }),
+  modelList: defineRoute({
+    method: "GET",
+    path: "/v1/models",
+    summary: "Registered models, retired ones last",
+    access: read,
+    reply: page(model),
+    errors: [],
+  }),
+  modelRetire: defineRoute({
+    method: "POST",
+    path: "/v1/models/:modelId/retire",
+    summary: "Take no new job that asks for this model; its name is free again",
+    access: write,
+    params: exact({ modelId: id("model") }),
+    reply: model,
+    errors: ["not_found", "conflict"],
+  }),
+  projectAdd: defineRoute({
+    method: "POST",
+    path: "/v1/projects",
+    summary: "Register a project",
+    access: write,
+    body: projectRegistration,
+    status: 201,
+    reply: project,
+    errors: ["conflict"],
+  }),
+  projectList: defineRoute({
+    method: "GET",
+    path: "/v1/projects",
+    summary: "Registered projects, retired ones last",
+    access: read,
+    reply: page(project),
+    errors: [],
+  }),
+  projectRetire: defineRoute({
+    method: "POST",
+    path: "/v1/projects/:projectId/retire",
+    summary: "Take no new job of this project; its name is free again",
+    access: write,
+    params: exact({ projectId: id("proj") }),
+    reply: project,
+    errors: ["not_found", "conflict"],
+  }),
+
+  signInLink: defineRoute({
+    method: "POST",
+    path: "/v1/sign-in/link",
+    summary: "Sign a browser in with the secret of a one-time login link; the answer sets a cookie",
+    access: { kind: "sign-in" },
+    body: signInByLink,
+    reply: who,
+    errors: ["sign_in_refused", "forbidden"],
+  }),
+  signInPassword: defineRoute({
+    method: "POST",
+    path: "/v1/sign-in/password",
+    summary: "Sign a browser in with a name and a password; the answer sets a cookie",
+    access: { kind: "sign-in" },
+    body: signInByPassword,
+    reply: who,
+    errors: ["sign_in_refused", "forbidden"],
+  }),
+  signOut: defineRoute({
+    method: "POST",
+    path: "/v1/sign-out",
+    summary: "Sign this browser out",
+    access: read,
+    reply: exact({ signedOut: Type.Integer() }),
+    errors: ["conflict"],
+  }),
+  passwordSet: defineRoute({
+    method: "POST",
+    path: "/v1/password",
+    summary: "Set or change the caller's own password; other browsers are signed out",
+    access: read,
+    body: passwordChange,
+    reply: user,
+    errors: ["forbidden", "sign_in_refused", "conflict"],
+  }),
+  loginLinkCreate: defineRoute({
+    method: "POST",
+    path: "/v1/login-links",
+    summary: "Make a one-time link that signs a user in; shown once",
+    access: admin,
+    body: loginLinkRequest,
+    status: 201,
+    reply: loginLink,
+    errors: ["not_found", "conflict"],
+  }),
+  userList: defineRoute({
+    method: "GET",
+    path: "/v1/users",
+    summary: "The people of the organisation, disabled ones last",
+    access: read,
+    reply: page(user),
+    errors: [],
+  }),
+  userCreate: defineRoute({
+    method: "POST",
+    path: "/v1/users",
+    summary: "Add a user; a login link lets them in",
+    access: admin,
+    body: userCreation,
+    status: 201,
+    reply: user,
+    errors: ["conflict"],
+  }),
+  userRole: defineRoute({
+    method: "POST",
+    path: "/v1/users/:userId/role",
+    summary: "Make a user admin or member; counts from their next request on",
+    access: admin,
+    params: userParams,
+    body: roleChange,
+    reply: user,
+    errors: ["not_found", "conflict"],
+  }),
+  userDisable: defineRoute({
+    method: "POST",
+    path: "/v1/users/:userId/disable",
+    summary: "Revoke everything that a user holds and let them in no more",
+    access: admin,
+    params: userParams,
+    reply: user,
+    errors: ["not_found", "conflict"],
+  }),
+  userEnable: defineRoute({
+    method: "POST",
+    path: "/v1/users/:userId/enable",
+    summary: "Let a disabled user sign in again",
+    access: admin,
+    params: userParams,
+    reply: user,
+    errors: ["not_found", "conflict"],
+  }),
+  userSignOut: defineRoute({
+    method: "POST",
+    path: "/v1/users/:userId/sign-out",
+    summary: "Sign a user out everywhere; oneself, or anyone as an admin",
+    access: read,
+    params: userParams,
+    reply: exact({ signedOut: Type.Integer() }),
+    errors: ["not_found", "forbidden"],
+  }),
+  credentialList: defineRoute({
+    method: "GET",
+    path: "/v1/credentials",
+    summary: "Everything that can be presented: tokens, browsers, nodes; newest first",
+    access: read,
+    reply: page(credential),
+    errors: [],
+  }),
+
   tokenCreate: defineRoute({
     method: "POST",
     path: "/v1/tokens",
@@ -209,10 +449,10 @@ export const routes = {
   tokenRevoke: defineRoute({
     method: "POST",
     path: "/v1/tokens/:credentialId/revoke",
-    summary: "Revoke a token; takes effect on the next request",
+    summary: "Revoke a token, or sign one browser out; takes effect on the next request",
     access: admin,
     params: exact({ credentialId: id("cred") }),
-    reply: token,
+    reply: credential,
     errors: ["not_found", "conflict"],
   }),
   auditList: defineRoute({
@@ -220,7 +460,14 @@ export const routes = {
     path: "/v1/audit",
     summary: "Everything that changed authority, newest first",
     access: admin,
-    query: exact({ limit, cursor: Type.Optional(id("aud")) }),
+    query: exact({
+      limit,
+      cursor: Type.Optional(id("aud")),
+      action: Type.Optional(
+        Type.String({ pattern: "^[a-z.-]{1,64}$", description: "such as node.retire, or its first part" }),
+      ),
+      subject: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    }),
     reply: page(auditEntry),
     errors: [],
   }),
@@ -252,6 +499,15 @@ export const routes = {
     body: heartbeatRequest,
     reply: heartbeatReply,
     errors: ["session_superseded", "node_retired"],
+  }),
+  nodeCredential: defineRoute({
+    method: "POST",
+    path: "/v1/node/credential",
+    summary: "Offer a new credential for this node; the old one works until the new one is used",
+    access: heartbeat,
+    body: credentialOffer,
+    reply: credentialOffered,
+    errors: ["conflict"],
   }),
   nodeClaim: defineRoute({
     method: "POST",

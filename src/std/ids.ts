@@ -16,6 +16,9 @@ export type SessionId = Branded<"nses">;
 export type LaneId = Branded<"lane">;
 export type JobId = Branded<"job">;
 export type AuditId = Branded<"aud">;
+export type LinkId = Branded<"link">;
+export type ModelId = Branded<"model">;
+export type ProjectId = Branded<"proj">;
 
 type IdOf = {
   org: OrganisationId;
@@ -27,6 +30,9 @@ type IdOf = {
   lane: LaneId;
   job: JobId;
   aud: AuditId;
+  link: LinkId;
+  model: ModelId;
+  proj: ProjectId;
 };
 
 /** Crockford's base 32 in lower case: no i, l, o, u. */

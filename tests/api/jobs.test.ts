@@ -115,8 +115,8 @@ test("P6: a job that nothing can run is blocked with the reason, and frees itsel
   assert.deepEqual(await small.claim(1), []);
   const { attention } = await world.admin.call("overview", {});
   assert.ok(
-    attention.some((line) => line.startsWith("1 job is blocked: no node fits")),
-    attention.join("\n"),
+    attention.some(({ text }) => text.startsWith("1 job is blocked: no node fits")),
+    JSON.stringify(attention),
   );
   const big = await world.node("big", { memoryTotalBytes: 128 * 2 ** 30 });
   await until("free again", async () => (await world.admin.call("jobShow", { params })).blocked === null);

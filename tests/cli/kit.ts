@@ -27,7 +27,15 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     calls.push(options);
     return Promise.resolve(0);
   };
-  const programs: Programs = { up: record, controller: record, agent: record, dbMigrate: notHere, dbStatus: notHere };
+  const programs: Programs = {
+    up: record,
+    controller: record,
+    agent: record,
+    dbMigrate: notHere,
+    dbStatus: notHere,
+    backup: notHere,
+    restore: notHere,
+  };
   const output = (stream: "stdout" | "stderr") => ({
     write: (text: string): void => {
       written[stream] += text;
@@ -41,6 +49,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     newKey: () => "key",
     onInterrupt: () => ({ [Symbol.dispose]: () => {} }),
     readFile: notHere,
+    readSecrets: notHere,
   };
   const program = buildProgram({ terminal, programs, version: "1.2.3", setExitCode: () => {} });
   const run: Tree["run"] = async (...args) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who am I, API tokens, audit. A token can be given no scope that its maker lacks.
+// API tokens and the audit. A token can be given no scope that its maker lacks.
 
 import { Failure } from "../../std/errors.ts";
 import { isUniqueViolation } from "../../db/pool.ts";
@@ -7,38 +7,33 @@ import { insertAudit, listAudit } from "../audit/audit-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
 import { actorOf, drawSecret, hashSecret } from "./credential.ts";
-import { insertToken, listTokens, revokeToken } from "./credential-store.ts";
+import { insertToken, listTokens, revokeCredential } from "./credential-store.ts";
 
-type Names = "whoami" | "tokenCreate" | "tokenList" | "tokenRevoke" | "auditList";
+type Names = "tokenCreate" | "tokenList" | "tokenRevoke" | "auditList";
 
 export function accessRoutes(context: Context): Handlers<Names> {
   const { db } = context;
   return {
-    whoami: ({ caller }) =>
-      Promise.resolve({
-        organisationId: caller.organisationId,
-        organisationName: caller.organisationName,
-        userId: caller.userId,
-        credentialId: caller.credentialId,
-        scopes: [...caller.scopes],
-      }),
     tokenCreate: (call) => createToken(context, call),
     tokenList: async ({ caller }) => ({ items: [...(await db.tenant(caller, listTokens))], nextCursor: null }),
     tokenRevoke: ({ caller, params }) =>
       db.tenant(caller, async (tx) => {
-        const revoked = await revokeToken(tx, params.credentialId);
+        const revoked = await revokeCredential(tx, params.credentialId);
         if (revoked.kind === "unknown")
           throw new Failure("not_found", `there is no token ${params.credentialId}; see: holdfast token list`);
-        if (revoked.kind === "already") throw new Failure("conflict", "the token was revoked before");
+        if (revoked.kind === "already") throw new Failure("conflict", "it was revoked before");
+        if (revoked.kind === "of-node")
+          throw new Failure("conflict", "a node's credential ends when the node is retired or rotates it");
         const { organisationId } = caller;
         await insertAudit(tx, {
           organisationId,
           id: context.ids("aud"),
           actor: actorOf(caller),
-          action: "token.revoke",
+          action: revoked.credential.kind === "token" ? "token.revoke" : "user.sign-out",
           subject: params.credentialId,
+          data: { name: revoked.credential.name, userId: revoked.credential.userId },
         });
-        return revoked.token;
+        return revoked.credential;
       }),
     auditList: ({ caller, query }) => db.tenant(caller, (tx) => listAudit(tx, query)),
   };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Credentials in the database: looked up by hash before the organisation is known (service role), made and revoked inside it.
 
-import type { PeopleScope, Scope, Token } from "../../protocol/access-schema.ts";
+import type { Credential, Scope, Token } from "../../protocol/access-schema.ts";
+import { type PeopleScope, roleScopes, type UserRole } from "../../protocol/user.ts";
 import { Failure } from "../../std/errors.ts";
 import type { Tx } from "../../db/pool.ts";
 import type { CredentialId, NodeId, OrganisationId, UserId } from "../../std/ids.ts";
@@ -11,40 +12,69 @@ type FoundRow = {
   readonly organisation_id: OrganisationId;
   readonly organisation_name: string;
   readonly id: CredentialId;
-  readonly kind: "token" | "node";
+  readonly kind: "token" | "browser" | "node";
   readonly user_id: UserId | null;
+  readonly user_name: string | null;
+  readonly role: UserRole | null;
+  readonly has_password: boolean;
   readonly node_id: NodeId | null;
   readonly node_name: string | null;
   readonly scopes: readonly Scope[];
+  readonly expires_at: Date | null;
   readonly is_stale: boolean;
+  readonly is_offered: boolean;
+};
+
+export type Found = {
+  readonly caller: Caller;
+  /** Its last use was noted long ago. */
+  readonly isStale: boolean;
+  /** A node uses for the first time what it offered in place of its old credential. */
+  readonly isOffered: boolean;
 };
 
 /** The caller behind a secret's hash; undefined when there is none, or it has expired or was revoked. Service role. */
-export async function findCaller(tx: Tx, hash: Buffer): Promise<{ caller: Caller; isStale: boolean } | undefined> {
+export async function findCaller(tx: Tx, hash: Buffer): Promise<Found | undefined> {
   const row = await tx.maybeOne<FoundRow>(
-    `select c.organisation_id, o.name as organisation_name, c.id, c.kind, c.user_id, c.node_id, n.name as node_name, c.scopes,
-            coalesce(c.last_used_at < now() - interval '1 minute', true) as is_stale
+    `select c.organisation_id, o.name as organisation_name, c.id, c.kind, c.user_id, u.name as user_name, u.role,
+            p.user_id is not null as has_password, c.node_id, n.name as node_name, c.scopes, c.expires_at,
+            coalesce(c.last_used_at < now() - interval '1 minute', true) as is_stale,
+            coalesce(n.offered_credential_id = c.id, false) as is_offered
        from app.credential c
        join app.organisation o on o.id = c.organisation_id
+       left join app."user" u on u.organisation_id = c.organisation_id and u.id = c.user_id
+       left join app.password p on p.organisation_id = c.organisation_id and p.user_id = c.user_id
        left join app.node n on n.organisation_id = c.organisation_id and n.id = c.node_id
-      where c.hash = $1 and c.revoked_at is null and (c.expires_at is null or c.expires_at > now())`,
+      where c.hash = $1 and c.revoked_at is null and (c.expires_at is null or c.expires_at > now()) and u.disabled_at is null`,
     [hash],
   );
   if (row === undefined) return undefined;
+  const caller = callerOf(row);
+  return caller === undefined ? undefined : { caller, isStale: row.is_stale, isOffered: row.is_offered };
+}
+
+function callerOf(row: FoundRow): Caller | undefined {
   const shared = {
     organisationId: row.organisation_id,
     organisationName: row.organisation_name,
     credentialId: row.id,
-    scopes: row.scopes,
   };
-  if (row.node_id !== null) {
-    return {
-      caller: { kind: "node", ...shared, nodeId: row.node_id, nodeName: row.node_name ?? "" },
-      isStale: row.is_stale,
-    };
-  }
-  if (row.user_id === null) return undefined;
-  return { caller: { kind: "people", ...shared, userId: row.user_id }, isStale: row.is_stale };
+  if (row.node_id !== null)
+    return { kind: "node", ...shared, scopes: row.scopes, nodeId: row.node_id, nodeName: row.node_name ?? "" };
+  if (row.user_id === null || row.role === null || row.kind === "node") return undefined;
+  const mayHave: readonly Scope[] = roleScopes[row.role];
+  return {
+    kind: "people",
+    ...shared,
+    scopes: row.scopes.filter((scope): scope is PeopleScope => mayHave.includes(scope)),
+    userId: row.user_id,
+    userName: row.user_name ?? "",
+    role: row.role,
+    hasPassword: row.has_password,
+    credentialKind: row.kind,
+    expiresAt: row.expires_at?.toISOString() ?? null,
+    csrfToken: null,
+  };
 }
 
 /** For what goes on after its request was let in: a revocation or expiry ends long polls and live tails. */
@@ -116,17 +146,86 @@ export async function listTokens(tx: Tx): Promise<readonly Token[]> {
   return rows.map(fromRow);
 }
 
+type CredentialRow = TokenRow & {
+  readonly kind: Credential["kind"];
+  readonly user_id: UserId | null;
+  readonly user_name: string | null;
+  readonly node_id: NodeId | null;
+  readonly node_name: string | null;
+};
+
+const SELECT_CREDENTIAL = `
+  select c.id, c.kind, c.name, c.user_id, u.name as user_name, c.node_id, n.name as node_name, c.scopes, c.created_at,
+         c.expires_at, c.last_used_at, c.revoked_at
+    from app.credential c
+    left join app."user" u on u.organisation_id = c.organisation_id and u.id = c.user_id
+    left join app.node n on n.organisation_id = c.organisation_id and n.id = c.node_id`;
+
+function credentialFromRow(row: CredentialRow): Credential {
+  return {
+    ...fromRow(row),
+    kind: row.kind,
+    userId: row.user_id,
+    userName: row.user_name,
+    nodeId: row.node_id,
+    nodeName: row.node_name,
+  };
+}
+
+/** Those that work first; what was revoked or has expired long ago is left out by the limit. */
+export async function listCredentials(tx: Tx): Promise<readonly Credential[]> {
+  const { rows } = await tx.query<CredentialRow>(
+    `${SELECT_CREDENTIAL}
+      order by c.revoked_at is not null, coalesce(c.expires_at < now(), false), c.id desc limit 1000`,
+    [],
+  );
+  return rows.map(credentialFromRow);
+}
+
 export type Revoked =
-  | { readonly kind: "revoked"; readonly token: Token }
-  | { readonly kind: "already" }
+  | { readonly kind: "revoked" | "already" | "of-node"; readonly credential: Credential }
   | { readonly kind: "unknown" };
 
-export async function revokeToken(tx: Tx, id: string): Promise<Revoked> {
-  const row = await tx.maybeOne<TokenRow>(
-    `update app.credential set revoked_at = now() where id = $1 and kind = 'token' and revoked_at is null returning ${TOKEN_COLUMNS}`,
+/** Of a token or a browser; a node's goes with its node. */
+export async function revokeCredential(tx: Tx, id: string): Promise<Revoked> {
+  const { count } = await tx.query(
+    "update app.credential set revoked_at = now() where id = $1 and kind <> 'node' and revoked_at is null",
     [id],
   );
-  if (row !== undefined) return { kind: "revoked", token: fromRow(row) };
-  const present = await tx.maybeOne("select 1 from app.credential where id = $1 and kind = 'token'", [id]);
-  return { kind: present === undefined ? "unknown" : "already" };
+  const row = await tx.maybeOne<CredentialRow>(`${SELECT_CREDENTIAL} where c.id = $1`, [id]);
+  if (row === undefined) return { kind: "unknown" };
+  const credential = credentialFromRow(row);
+  if (row.kind === "node") return { kind: "of-node", credential };
+  return { kind: count === 1 ? "revoked" : "already", credential };
+}
+
+export type NewBrowser = {
+  readonly organisationId: OrganisationId;
+  readonly id: CredentialId;
+  readonly userId: UserId;
+  /** What it is, for a list of browsers. */
+  readonly name: string;
+  readonly hash: Buffer;
+  readonly scopes: readonly PeopleScope[];
+  readonly lifeMs: number;
+};
+
+/** Needs the scope sign-in. Returns when it expires. */
+export async function insertBrowser(tx: Tx, browser: NewBrowser): Promise<string> {
+  const row = await tx.one<{ expires_at: Date }>(
+    `insert into app.credential (organisation_id, id, kind, name, user_id, hash, scopes, expires_at)
+     values ($1, $2, 'browser', $3, $4, $5, $6, now() + $7 * interval '1 millisecond') returning expires_at`,
+    [browser.organisationId, browser.id, browser.name, browser.userId, browser.hash, browser.scopes, browser.lifeMs],
+  );
+  return row.expires_at.toISOString();
+}
+
+/** Ends every browser of a user but the one that is kept; returns how many. */
+export async function revokeBrowsers(tx: Tx, userId: string, keep: CredentialId | null): Promise<number> {
+  const { count } = await tx.query(
+    `update app.credential set revoked_at = now()
+      where user_id = $1 and kind = 'browser' and revoked_at is null and expires_at > now() and id is distinct from $2`,
+    [userId, keep],
+  );
+  return count;
 }

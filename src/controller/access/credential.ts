@@ -4,11 +4,12 @@
 
 import { createHash } from "node:crypto";
 import type { Scope } from "../../protocol/access-schema.ts";
+import type { PeopleScope, UserRole } from "../../protocol/user.ts";
 import type { CredentialId, NodeId, OrganisationId, UserId } from "../../std/ids.ts";
 import type { Random } from "../../std/random.ts";
 
-export type SecretKind = "token" | "node" | "pairing";
-const prefixes = { token: "hft_", node: "hfn_", pairing: "hfp_" } as const;
+export type SecretKind = "token" | "node" | "pairing" | "browser" | "link";
+const prefixes = { token: "hft_", node: "hfn_", pairing: "hfp_", browser: "hfb_", link: "hfl_" } as const;
 
 export function drawSecret(kind: SecretKind, random: Random): string {
   return prefixes[kind] + Buffer.from(random.bytes(32)).toString("base64url");
@@ -19,7 +20,7 @@ export function hashSecret(secret: string): Buffer {
 }
 
 /** What a secret looks like; anything else is refused before the database is asked. */
-export const SECRET_PATTERN = /^hf[tnp]_[A-Za-z0-9_-]{43}$/;
+export const SECRET_PATTERN = /^hf[tnpbl]_[A-Za-z0-9_-]{43}$/;
 
 export type PeopleCaller = {
   readonly kind: "people";
@@ -27,7 +28,14 @@ export type PeopleCaller = {
   readonly organisationName: string;
   readonly credentialId: CredentialId;
   readonly userId: UserId;
-  readonly scopes: readonly Scope[];
+  readonly userName: string;
+  readonly role: UserRole;
+  readonly hasPassword: boolean;
+  readonly credentialKind: "token" | "browser";
+  readonly expiresAt: string | null;
+  /** Of a browser only. */
+  readonly csrfToken: string | null;
+  readonly scopes: readonly PeopleScope[];
 };
 
 export type NodeCaller = {

@@ -18,6 +18,7 @@ export type Call<Name extends RouteName> = {
   readonly caller: CallerOf<Name>;
   readonly idempotencyKey: string | undefined;
   readonly pairingCode: string | undefined;
+  readonly userAgent: string | undefined;
   /** Aborts when the client has gone or the controller stops. */
   readonly signal: AbortSignal;
 };
@@ -25,9 +26,14 @@ export type Call<Name extends RouteName> = {
 /** Marks an idempotent repeat: 200 instead of 201. */
 export type Repeated<Reply> = { readonly repeated: Reply };
 
+/** Sets the cookie of a browser that signed in; takes it away without a secret. */
+export type BrowserCookie = { readonly secret: string | undefined; readonly lifeMs: number };
+export type WithCookie<Reply> = { readonly reply: Reply; readonly cookie: BrowserCookie };
+
 export type Answer<Name extends RouteName> =
   | ReplyOf<RouteOf<Name>>
   | Repeated<ReplyOf<RouteOf<Name>>>
+  | WithCookie<ReplyOf<RouteOf<Name>>>
   /** Server-sent events, for a route that streams. */
   | AsyncGenerator<ReplyOf<RouteOf<Name>>, void, undefined>;
 

@@ -3,16 +3,20 @@
 // in its type; a client's mistake is a 4xx with every fault and its place; a 5xx carries no detail.
 
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { codeOf, Failure, type Fault, messageOf } from "../../std/errors.ts";
+import { Failure, type Fault, messageOf } from "../../std/errors.ts";
 import { parseJson } from "../../std/json.ts";
-import { errorRow, isErrorCode } from "../../protocol/errors.ts";
-import { BODY_BYTES_MAX } from "../../protocol/limits.ts";
+import { BODY_BYTES_MAX, SIGN_INS_PER_MINUTE } from "../../protocol/limits.ts";
 import { IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../../protocol/route.ts";
 import { type RouteName, routes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
+import { writeCookie } from "../access/browser-cookie.ts";
 import { authorise } from "../access/authorise.ts";
+import { actorOf, type Caller } from "../access/credential.ts";
+import { observe } from "./observe.ts";
+import { addPage } from "./page.ts";
 import { RateLimit } from "./rate-limit.ts";
-import type { Handlers } from "./reply.ts";
+import type { BrowserCookie, Handlers } from "./reply.ts";
+import { pathOf, sendError } from "./send-error.ts";
 import { sendStream } from "./stream.ts";
 import { compile, type Validator } from "./validate.ts";
 
@@ -23,6 +27,8 @@ export type ServerOptions = {
   readonly handlers: Handlers;
   /** Aborts when the controller stops: ends long polls and streams. */
   readonly stopping: AbortSignal;
+  /** The built page; without it the API alone is served, and / says how to build it. */
+  readonly pageDirectory: string | undefined;
 };
 
 /** Builds the server; the caller listens and closes it. */
@@ -47,7 +53,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     }
   });
   server.setErrorHandler((error, request, reply) => void sendError(context, request, reply, error));
-  server.setNotFoundHandler((request, reply) =>
+  observe(server, context);
+  addPage(server, options.pageDirectory, (request, reply) =>
     sendError(
       context,
       request,
@@ -55,10 +62,13 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       new Failure("not_found", `there is no ${request.method} ${pathOf(request)} here`),
     ),
   );
-  const pairingLimit = new RateLimit(context.clock, { perMinute: 30 });
+  const limits = {
+    pairing: new RateLimit(context.clock, { perMinute: 30, what: "this address" }),
+    "sign-in": new RateLimit(context.clock, { perMinute: 3 * SIGN_INS_PER_MINUTE, what: "this address" }),
+  };
   for (const name of Object.keys(routes) as RouteName[]) {
     const handler = options.handlers[name] as unknown as LooseHandler;
-    addRoute(server, { name, route: routes[name], handler, pairingLimit }, options);
+    addRoute(server, { name, route: routes[name], handler, limits }, options);
   }
   return server;
 }
@@ -67,7 +77,7 @@ type Added = {
   readonly name: RouteName;
   readonly route: Route;
   readonly handler: LooseHandler;
-  readonly pairingLimit: RateLimit;
+  readonly limits: Readonly<Record<"pairing" | "sign-in", RateLimit>>;
 };
 
 function addRoute(server: FastifyInstance, added: Added, options: ServerOptions): void {
@@ -80,23 +90,38 @@ function addRoute(server: FastifyInstance, added: Added, options: ServerOptions)
     method: route.method,
     url: route.path,
     exposeHeadRoute: route.stream !== true,
+    config: { name: added.name },
     handler: async (request, reply) => {
       const caller = await admit(options.context, added, request);
+      if (caller !== undefined) request.actor = actorOf(caller);
       const parts = { params: request.params, query: request.query, body: request.body ?? {} };
       checkParts(validators, parts, request);
       const signal = AbortSignal.any([goneSignal(reply), options.stopping]);
       const answer = await handler({ ...parts, caller, signal, ...headersOf(route, request) });
       if (route.stream === true) return sendStream(reply, answer as AsyncGenerator<unknown>, signal);
       reply.header("cache-control", "no-store");
-      const isRepeat = typeof answer === "object" && answer !== null && "repeated" in answer;
-      return reply.code(isRepeat ? 200 : (route.status ?? 200)).send(isRepeat ? answer.repeated : answer);
+      if (route.text !== undefined) return reply.type(route.text).send(answer);
+      return sendAnswer(request, reply, route, answer);
     },
   });
 }
 
-function admit(context: Context, added: Added, request: FastifyRequest): Promise<unknown> {
-  if (added.route.access.kind === "pairing") added.pairingLimit.take(request.ip);
-  return authorise(context, added.route.access, request.headers.authorization);
+/** An answer may be wrapped: an idempotent repeat, or one that sets a cookie. */
+function sendAnswer(request: FastifyRequest, reply: FastifyReply, route: Route, answer: unknown): FastifyReply {
+  const status = route.status ?? 200;
+  if (typeof answer !== "object" || answer === null) return reply.code(status).send(answer);
+  if ("repeated" in answer) return reply.code(200).send(answer.repeated);
+  if (!("cookie" in answer && "reply" in answer)) return reply.code(status).send(answer);
+  const { secret, lifeMs } = answer.cookie as BrowserCookie;
+  const isHttps = request.protocol === "https" || request.headers.origin?.startsWith("https:") === true;
+  reply.header("set-cookie", writeCookie(secret, lifeMs, { host: request.headers.host, isHttps }));
+  return reply.code(status).send(answer.reply);
+}
+
+function admit(context: Context, added: Added, request: FastifyRequest): Promise<Caller | undefined> {
+  const { access } = added.route;
+  if (access.kind === "pairing" || access.kind === "sign-in") added.limits[access.kind].take(request.ip);
+  return authorise(context, access, request);
 }
 
 type Parts = Readonly<Record<"params" | "query" | "body", unknown>>;
@@ -119,7 +144,11 @@ function checkParts(
 function headersOf(
   route: Route,
   request: FastifyRequest,
-): { idempotencyKey: string | undefined; pairingCode: string | undefined } {
+): {
+  idempotencyKey: string | undefined;
+  pairingCode: string | undefined;
+  userAgent: string | undefined;
+} {
   const key = request.headers[IDEMPOTENCY_HEADER];
   const code = request.headers[PAIRING_CODE_HEADER];
   if (key !== undefined && (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key))) {
@@ -139,6 +168,7 @@ function headersOf(
   return {
     idempotencyKey: route.idempotent === true && typeof key === "string" ? key : undefined,
     pairingCode: typeof code === "string" ? code : undefined,
+    userAgent: request.headers["user-agent"]?.slice(0, 512),
   };
 }
 
@@ -157,53 +187,4 @@ function goneSignal(reply: FastifyReply): AbortSignal {
   // It may have hung up while its credential was looked up.
   if (reply.raw.destroyed) gone.abort();
   return gone.signal;
-}
-
-function sendError(context: Context, request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
-  const failure = toFailure(error);
-  const row = errorRow(failure.code);
-  const status = row.status === 0 ? 500 : row.status;
-  if (status >= 500)
-    context.log.error(
-      {
-        requestId: request.id,
-        method: request.method,
-        path: pathOf(request),
-        error: messageOf(error),
-        stack: stackOf(error),
-      },
-      "request failed",
-    );
-  const message = status === 500 ? "something went wrong inside the controller" : failure.message;
-  const details = status < 500 && failure.details.length > 0 ? { details: failure.details } : {};
-  if (row.retry === "later" && status < 500) reply.header("retry-after", "10");
-  if (status === 401) reply.header("www-authenticate", 'Bearer realm="holdfast"');
-  return reply
-    .code(status)
-    .send({ code: status === 500 ? "internal" : failure.code, message, requestId: request.id, ...details });
-}
-
-function stackOf(error: unknown): string | undefined {
-  return error instanceof Error && !(error instanceof Failure) ? error.stack : undefined;
-}
-
-/** Fastify's own refusals in our words. */
-function toFailure(error: unknown): Failure {
-  if (error instanceof Failure && isErrorCode(error.code)) return error;
-  const code = codeOf(error);
-  if (code === "FST_ERR_CTP_BODY_TOO_LARGE")
-    return new Failure("payload_too_large", `the body is larger than ${BODY_BYTES_MAX} bytes`);
-  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
-    return new Failure("unsupported_media_type", "the body must be application/json");
-  if (code === "FST_ERR_BAD_URL" || code === "FST_ERR_MAX_PARAM_LENGTH")
-    return new Failure("not_found", "there is no such address here");
-  const status = typeof error === "object" && error !== null && "statusCode" in error ? error.statusCode : undefined;
-  if (typeof status === "number" && status >= 400 && status < 500)
-    return new Failure("invalid_request", messageOf(error), { cause: error });
-  return new Failure("internal", messageOf(error), { cause: error });
-}
-
-/** Without the query, which a log has no business with. */
-function pathOf(request: FastifyRequest): string {
-  return request.url.split("?")[0] ?? "";
 }

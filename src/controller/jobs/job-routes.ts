@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people do with jobs: submit, look, follow, cancel.
 
-import { Failure } from "../../std/errors.ts";
+import { Failure, type Fault } from "../../std/errors.ts";
+import type { Tx } from "../../db/pool.ts";
 import { jobCan } from "../../protocol/job.ts";
-import type { Job, LogPage } from "../../protocol/job-schema.ts";
+import type { Job, JobSubmission, LogPage } from "../../protocol/job-schema.ts";
 import { JOB_INPUT_BYTES_MAX, PAGE_MAX } from "../../protocol/limits.ts";
+import { requirementWith } from "../../protocol/placement.ts";
 import { actorOf } from "../access/credential.ts";
 import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
+import { findModelByName } from "../models/model-store.ts";
+import { findProjectId } from "../projects/project-store.ts";
 import { cancelJob, findJob, findJobDetail, insertJob, listEvents, listJobs, takeKey } from "./job-store.ts";
 import { readLog } from "./log-store.ts";
 
@@ -61,11 +65,35 @@ async function submit(
       }
       if (use.kind === "repeat") return { repeated: (await findJob(tx, use.jobId)) ?? notFound(use.jobId) };
     }
-    await insertJob(tx, { organisationId, id, laneId: context.ids("lane"), actor: actorOf(caller), submission: body });
+    const { requirement, projectId } = await resolve(tx, body);
+    const job = { organisationId, id, laneId: context.ids("lane"), actor: actorOf(caller), submission: body };
+    await insertJob(tx, { ...job, requirement, projectId });
     return (await findJob(tx, id)) ?? notFound(id);
   });
   context.wakeups.wake(`work:${organisationId}`);
+  context.wakeups.wake(`changes:${organisationId}`);
   return answer;
+}
+
+/** Names of registered things become what they stand for; the needs of a model fill the profile. All unknown ones at once. */
+async function resolve(tx: Tx, { requires = {}, project }: JobSubmission) {
+  const model = requires.model === undefined ? undefined : await findModelByName(tx, requires.model);
+  const projectId = project === undefined ? undefined : await findProjectId(tx, project);
+  const details: Fault[] = [];
+  if (requires.model !== undefined && model === undefined)
+    details.push({ place: "/requires/model", problem: `no model named ${requires.model} is registered` });
+  if (project !== undefined && projectId === undefined)
+    details.push({ place: "/project", problem: `no project named ${project} is registered` });
+  const [first] = details;
+  if (first !== undefined) throw new Failure("invalid_request", `${first.place}: ${first.problem}`, { details });
+  const requirement = model === undefined ? requires : requirementWith(requires, model.needs);
+  if (requirement === undefined) {
+    const problem = `asks for ${requires.arch}, and the model ${requires.model} needs ${model?.needs.arch}`;
+    throw new Failure("invalid_request", `/requires/arch ${problem}`, {
+      details: [{ place: "/requires/arch", problem }],
+    });
+  }
+  return { requirement, projectId: projectId ?? null };
 }
 
 async function cancel(context: Context, { caller, params }: Call<"jobCancel">): Promise<Job> {
@@ -78,6 +106,7 @@ async function cancel(context: Context, { caller, params }: Call<"jobCancel">): 
     return after;
   });
   context.wakeups.wake(`job:${params.jobId}`);
+  context.wakeups.wake(`changes:${caller.organisationId}`);
   return job;
 }
 

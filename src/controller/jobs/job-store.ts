@@ -2,12 +2,12 @@
 // Jobs as people see and submit them. A list reads the narrow row and the command, never an input, a result or a log.
 
 import { createHash } from "node:crypto";
-import { finalStates, type JobState, jobCan, jobStates } from "../../protocol/job.ts";
+import { finalStates, type JobState, jobCan } from "../../protocol/job.ts";
 import type { Job, JobDetail, JobEvent, JobSubmission } from "../../protocol/job-schema.ts";
-import { PAGE_DEFAULT } from "../../protocol/limits.ts";
+import { JOB_SEARCH_MAX, PAGE_DEFAULT } from "../../protocol/limits.ts";
 import type { Requirements } from "../../protocol/placement.ts";
 import type { Tx } from "../../db/pool.ts";
-import type { JobId, LaneId, NodeId, OrganisationId } from "../../std/ids.ts";
+import type { JobId, LaneId, NodeId, OrganisationId, ProjectId } from "../../std/ids.ts";
 import { canonicalJson } from "../../std/json.ts";
 
 type JobRow = {
@@ -18,6 +18,7 @@ type JobRow = {
   readonly command: readonly string[];
   readonly priority: number;
   readonly requirement: Requirements;
+  readonly project: string | null;
   readonly attempt: number;
   readonly max_attempts: number;
   readonly retry_on_failure: boolean;
@@ -41,6 +42,7 @@ function fromRow(row: JobRow): Job {
     command: [...row.command],
     priority: row.priority,
     requires: row.requirement,
+    project: row.project,
     attempt: row.attempt,
     retry: { maxAttempts: row.max_attempts, onFailure: row.retry_on_failure },
     epoch: row.epoch,
@@ -57,11 +59,12 @@ function fromRow(row: JobRow): Job {
 
 const JOB_COLUMNS = `j.id, j.state, j.reason, l.blocked, b.command, j.priority, l.requirement, j.attempt, j.max_attempts,
   j.retry_on_failure, j.epoch, j.node_id, n.name as node_name, j.cancel_requested, j.exit_code, j.created_at, j.run_at,
-  j.started_at, j.finished_at`;
+  j.started_at, j.finished_at, p.name as project`;
 const JOB_FROM = `from app.job j
   join app.lane l on l.organisation_id = j.organisation_id and l.id = j.lane_id
   join app.job_body b on b.organisation_id = j.organisation_id and b.job_id = j.id
-  left join app.node n on n.organisation_id = j.organisation_id and n.id = j.node_id`;
+  left join app.node n on n.organisation_id = j.organisation_id and n.id = j.node_id
+  left join app.project p on p.organisation_id = j.organisation_id and p.id = j.project_id`;
 
 export async function findJob(tx: Tx, id: string): Promise<Job | undefined> {
   const row = await tx.maybeOne<JobRow>(`select ${JOB_COLUMNS} ${JOB_FROM} where j.id = $1`, [id]);
@@ -97,27 +100,40 @@ export async function findJobDetail(tx: Tx, id: string): Promise<JobDetail | und
   };
 }
 
-export type JobListQuery = { readonly state?: JobState; readonly limit?: number; readonly cursor?: string };
+export type JobListQuery = {
+  readonly state?: JobState;
+  readonly nodeId?: string;
+  readonly project?: string;
+  readonly search?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+};
 
+const FILTERED = `
+  ($1::text is null or j.state = $1) and ($2::text is null or j.id < $2) and ($3::text is null or j.node_id = $3)
+  and ($4::text is null or j.project_id in (select id from app.project where name = $4))`;
+
+/** Without a search only the filters; with one, the newest that the filters leave are looked at, so that it always ends soon. */
 export async function listJobs(tx: Tx, query: JobListQuery) {
   const limit = query.limit ?? PAGE_DEFAULT;
-  const { rows } = await tx.query<JobRow>(
-    `select ${JOB_COLUMNS} ${JOB_FROM}
-      where ($1::text is null or j.state = $1) and ($2::text is null or j.id < $2)
-      order by j.id desc limit $3`,
-    [query.state ?? null, query.cursor ?? null, limit],
-  );
+  const filters = [query.state ?? null, query.cursor ?? null, query.nodeId ?? null, query.project ?? null, limit];
+  const { rows } =
+    query.search === undefined
+      ? await tx.query<JobRow>(
+          `select ${JOB_COLUMNS} ${JOB_FROM} where ${FILTERED} order by j.id desc limit $5`,
+          filters,
+        )
+      : await tx.query<JobRow>(
+          `select ${JOB_COLUMNS} ${JOB_FROM}
+            where j.id in (select j.id from app.job j where ${FILTERED} order by j.id desc limit ${JOB_SEARCH_MAX})
+              and (strpos(j.id, $6) > 0 or strpos(lower(b.labels::text), lower($6)) > 0
+                   or strpos(lower((select string_agg(word, ' ' order by at)
+                                      from jsonb_array_elements_text(b.command) with ordinality as words(word, at))), lower($6)) > 0)
+            order by j.id desc limit $5`,
+          [...filters, query.search],
+        );
   const items = rows.map(fromRow);
   return { items, nextCursor: items.length === limit ? (items.at(-1)?.id ?? null) : null };
-}
-
-export async function countJobs(tx: Tx): Promise<Record<JobState, number>> {
-  const { rows } = await tx.query<{ state: JobState; count: string }>(
-    "select state, count(*) from app.job group by state",
-    [],
-  );
-  const zero = Object.fromEntries(jobStates.map((state) => [state, 0])) as Record<JobState, number>;
-  return { ...zero, ...Object.fromEntries(rows.map((row) => [row.state, Number(row.count)])) };
 }
 
 type EventRow = {
@@ -125,16 +141,21 @@ type EventRow = {
   readonly kind: JobEvent["kind"];
   readonly at: Date;
   readonly actor: string;
+  readonly actor_name: string | null;
   readonly epoch: string;
   readonly data: Record<string, unknown>;
 };
 
 export async function listEvents(tx: Tx, jobId: string, after: number, limit: number): Promise<JobEvent[]> {
   const { rows } = await tx.query<EventRow>(
-    "select seq, kind, at, actor, epoch, data from app.job_event where job_id = $1 and seq > $2 order by seq limit $3",
+    `select e.seq, e.kind, e.at, e.actor, coalesce(u.name, n.name) as actor_name, e.epoch, e.data
+       from app.job_event e
+       left join app."user" u on u.organisation_id = e.organisation_id and u.id = e.actor
+       left join app.node n on n.organisation_id = e.organisation_id and n.id = e.actor
+      where e.job_id = $1 and e.seq > $2 order by e.seq limit $3`,
     [jobId, after, limit],
   );
-  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
+  return rows.map(({ actor_name: actorName, ...row }) => ({ ...row, actorName, at: row.at.toISOString() }));
 }
 
 /** The lane of a profile, made on first use. Equal profiles share one. */
@@ -159,19 +180,22 @@ export type NewJob = {
   readonly laneId: LaneId;
   readonly actor: string;
   readonly submission: JobSubmission;
+  /** The submission's requirements with those of its model. */
+  readonly requirement: Requirements;
+  readonly projectId: ProjectId | null;
 };
 
 const DEFAULT_RETRY = { maxAttempts: 3, onFailure: false };
 
 export async function insertJob(tx: Tx, job: NewJob): Promise<void> {
   const { organisationId, id, submission } = job;
-  const laneId = await internLane(tx, { organisationId, id: job.laneId, requirement: submission.requires ?? {} });
+  const laneId = await internLane(tx, { organisationId, id: job.laneId, requirement: job.requirement });
   const retry = submission.retry ?? DEFAULT_RETRY;
   await Promise.all([
     tx.query(
-      `insert into app.job (organisation_id, id, lane_id, state, priority, max_attempts, retry_on_failure, run_at)
+      `insert into app.job (organisation_id, id, lane_id, state, priority, max_attempts, retry_on_failure, run_at, project_id)
        values ($1, $2, $3, case when $7::timestamptz > now() then 'scheduled' else 'queued' end, $4, $5, $6,
-               case when $7::timestamptz > now() then $7::timestamptz end)`,
+               case when $7::timestamptz > now() then $7::timestamptz end, $8)`,
       [
         organisationId,
         id,
@@ -180,6 +204,7 @@ export async function insertJob(tx: Tx, job: NewJob): Promise<void> {
         retry.maxAttempts,
         retry.onFailure,
         submission.notBefore ?? null,
+        job.projectId,
       ],
     ),
     tx.query(

@@ -5,12 +5,12 @@
 import type { ClaimedJob } from "../../protocol/agent-schema.ts";
 import { JOB_RESULT_BYTES_MAX, LOG_CHUNK_BYTES_MAX } from "../../protocol/limits.ts";
 import type { Tx } from "../../db/pool.ts";
-import { Failure } from "../../std/errors.ts";
+import { codeOf, Failure } from "../../std/errors.ts";
 import type { NodeCaller } from "../access/credential.ts";
 import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
-import { beginSession, listCandidates, readSession, writeHeartbeat } from "../nodes/node-store.ts";
+import { beginSession, listCandidates, noteRival, readSession, writeHeartbeat } from "../nodes/node-store.ts";
 import { type Claim, claimJobs, fittingLanes, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
 import { endAttempt } from "./ending-store.ts";
 import { adoptLeases, explain, type Holder, renewLeases, startLeases } from "./lease-store.ts";
@@ -27,17 +27,22 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
       nudgeLanes();
       return reply;
     },
-    nodeHeartbeat: ({ caller, body }) =>
-      db.tenant(caller, async (tx) => {
-        const { isDraining } = await holdSession(tx, caller, body.sessionId);
+    nodeHeartbeat: ({ caller, body }) => {
+      const beat = db.tenant(caller, async (tx) => {
+        const { isDraining, isRotationAsked } = await holdSession(tx, caller, body.sessionId);
         await writeHeartbeat(tx, {
           organisationId: caller.organisationId,
           nodeId: caller.nodeId,
           facts: body.facts,
           nodeNow: body.now,
         });
-        return { drain: isDraining };
-      }),
+        return { drain: isDraining, rotate: isRotationAsked };
+      });
+      return beat.catch(async (error: unknown) => {
+        if (codeOf(error) === "session_superseded") await db.tenant(caller, (tx) => noteRival(tx, caller.nodeId));
+        throw error;
+      });
+    },
     nodeClaim: (call) => claim(context, call),
     nodeStarts: async ({ caller, body }) => {
       const verdicts = await db.tenant(caller, async (tx) => {
@@ -45,6 +50,7 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
         return startLeases(tx, holder, body.starts, config.leaseMs);
       });
       for (const { jobId } of body.starts) context.wakeups.wake(`job:${jobId}`);
+      context.wakeups.wake(`changes:${caller.organisationId}`);
       return { verdicts };
     },
     nodeRenewals: ({ caller, body }) =>
@@ -62,14 +68,15 @@ async function holdSession(
   tx: Tx,
   caller: NodeCaller,
   sessionId: string,
-): Promise<{ holder: Holder; isDraining: boolean }> {
+): Promise<{ holder: Holder; isDraining: boolean; isRotationAsked: boolean }> {
   const state = await readSession(tx, caller.nodeId, sessionId);
   if (state?.status === "retired") throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
   if (state?.isCurrent !== true) {
     throw new Failure("session_superseded", `another agent has started with the credential of ${caller.nodeName}`);
   }
   const { organisationId, nodeId } = caller;
-  return { holder: { organisationId, nodeId, sessionId }, isDraining: state.status === "draining" };
+  const { status, isRotationAsked } = state;
+  return { holder: { organisationId, nodeId, sessionId }, isDraining: status === "draining", isRotationAsked };
 }
 
 async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
@@ -91,6 +98,7 @@ async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
     return kept;
   });
   context.wakeups.wake(`work:${organisationId}`);
+  context.wakeups.wake(`changes:${organisationId}`);
   const { heartbeatMs, leaseMs, renewMs } = config;
   return { sessionId, nodeId, name: caller.nodeName, heartbeatMs, leaseMs, renewMs, verdicts };
 }
@@ -110,6 +118,7 @@ async function claim(context: Context, { caller, body, signal }: Call<"nodeClaim
       startWithinMs: config.startWithinMs,
     });
     const leftMs = until - clock.monotonicMs();
+    if (jobs.length > 0) context.wakeups.wake(`changes:${caller.organisationId}`);
     if (jobs.length > 0 || leftMs <= 0) return { jobs, drain };
     await ticket.wait(Math.min(leftMs, config.pollMs * (0.75 + random.fraction() / 2)), signal);
   }
@@ -152,6 +161,7 @@ async function end(context: Context, { caller, body }: Call<"nodeEnding">) {
   });
   context.wakeups.wake(`job:${ending.jobId}`);
   context.wakeups.wake(`work:${caller.organisationId}`);
+  context.wakeups.wake(`changes:${caller.organisationId}`);
   return verdict;
 }
 

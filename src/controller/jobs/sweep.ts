@@ -71,8 +71,10 @@ async function promoteDue(context: Context): Promise<void> {
       );
       return rows;
     });
-    for (const organisationId of new Set(due.map((row) => row.organisation_id)))
+    for (const organisationId of new Set(due.map((row) => row.organisation_id))) {
       context.wakeups.wake(`work:${organisationId}`);
+      context.wakeups.wake(`changes:${organisationId}`);
+    }
   } while (due.length === BATCH);
 }
 
@@ -125,5 +127,6 @@ function wakeAll(context: Context, swept: readonly LostRow[]): void {
   for (const { organisation_id: organisationId, id } of swept) {
     context.wakeups.wake(`work:${organisationId}`);
     context.wakeups.wake(`job:${id}`);
+    context.wakeups.wake(`changes:${organisationId}`);
   }
 }

@@ -6,7 +6,7 @@ import { Failure } from "../../std/errors.ts";
 import { nodeScopes } from "../../protocol/access-schema.ts";
 import { pairMessage } from "../../protocol/agent-schema.ts";
 import { PAIRING_CODE_LIFE_MS } from "../../protocol/limits.ts";
-import { nodeCan, type NodeAction } from "../../protocol/node.ts";
+import { nodeCan } from "../../protocol/node.ts";
 import type { Node } from "../../protocol/node-schema.ts";
 import { isUniqueViolation } from "../../db/pool.ts";
 import { actorOf, drawSecret, hashSecret, type PeopleCaller, SECRET_PATTERN } from "../access/credential.ts";
@@ -14,10 +14,20 @@ import { insertAudit } from "../audit/audit-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
 import { returnLeases } from "../jobs/return-store.ts";
-import { changeStatus, findNode, listNodes } from "./node-store.ts";
+import { changeStatus, findNode, listNodes, type StatusAction } from "./node-store.ts";
 import { enrol, findPairingCode, insertPairingCode } from "./pairing-store.ts";
+import { offerCredential, requestRotation } from "./rotation.ts";
 
-type Names = "nodeList" | "nodeShow" | "nodeDrain" | "nodeActivate" | "nodeRetire" | "pairingCreate" | "nodePair";
+type Names =
+  | "nodeList"
+  | "nodeShow"
+  | "nodeDrain"
+  | "nodeActivate"
+  | "nodeRetire"
+  | "nodeRotate"
+  | "nodeCredential"
+  | "pairingCreate"
+  | "nodePair";
 
 export function nodeRoutes(context: Context): Handlers<Names> {
   const { db, config } = context;
@@ -33,6 +43,8 @@ export function nodeRoutes(context: Context): Handlers<Names> {
     nodeDrain: ({ caller, params }) => act(context, caller, params.nodeId, "drain"),
     nodeActivate: ({ caller, params }) => act(context, caller, params.nodeId, "activate"),
     nodeRetire: ({ caller, params }) => act(context, caller, params.nodeId, "retire"),
+    nodeRotate: ({ caller, params }) => rotate(context, caller, params.nodeId),
+    nodeCredential: (call) => offerCredential(context, call),
     pairingCreate: ({ caller, body }) => createCode(context, caller, body.name),
     nodePair: (call) => pair(context, call),
   };
@@ -42,7 +54,7 @@ function notFound(nodeId: string): never {
   throw new Failure("not_found", `there is no node ${nodeId}; see: holdfast node list`);
 }
 
-async function act(context: Context, caller: PeopleCaller, nodeId: string, action: NodeAction): Promise<Node> {
+async function act(context: Context, caller: PeopleCaller, nodeId: string, action: StatusAction): Promise<Node> {
   const node = await context.db.tenant(caller, async (tx) => {
     const isChanged = await changeStatus(tx, nodeId, action);
     const after = (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
@@ -60,7 +72,20 @@ async function act(context: Context, caller: PeopleCaller, nodeId: string, actio
     return (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
   });
   context.wakeups.wake(`work:${caller.organisationId}`);
+  context.wakeups.wake(`changes:${caller.organisationId}`);
   return node;
+}
+
+function rotate(context: Context, caller: PeopleCaller, nodeId: string): Promise<Node> {
+  return context.db.tenant(caller, async (tx) => {
+    const isAsked = await requestRotation(tx, nodeId);
+    const node = (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
+    if (!isAsked) throw new Failure("conflict", `${node.name} is ${node.status}: ${nodeCan.rotate.otherwise}`);
+    const { organisationId } = caller;
+    const audit = { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "node.rotate" };
+    await insertAudit(tx, { ...audit, subject: nodeId });
+    return node;
+  });
 }
 
 async function createCode(context: Context, caller: PeopleCaller, name: string) {

@@ -18,6 +18,10 @@ type NodeRow = {
   readonly memory_available_bytes: string | null;
   readonly facts: NodeFacts | null;
   readonly running: string;
+  readonly session_id: SessionId | null;
+  readonly session_at: Date | null;
+  readonly rival_at: Date | null;
+  readonly rotation: Node["rotation"];
 };
 
 function fromRow(row: NodeRow): Node {
@@ -32,6 +36,9 @@ function fromRow(row: NodeRow): Node {
     clockOffsetMs: row.clock_offset_ms === null ? null : Number(row.clock_offset_ms),
     facts,
     running: Number(row.running),
+    session: row.session_id === null ? null : { id: row.session_id, startedAt: row.session_at?.toISOString() ?? null },
+    rivalAt: row.rival_at?.toISOString() ?? null,
+    rotation: row.rotation,
     createdAt: row.created_at.toISOString(),
   };
 }
@@ -40,7 +47,8 @@ const ONLINE = `(n.status <> 'retired' and h.at > now() - $1 * ${ONLINE_INTERVAL
 
 const SELECT_NODE = `
   select n.id, n.name, n.status, n.created_at, h.at as heartbeat_at, coalesce(${ONLINE}, false) as is_online,
-         h.clock_offset_ms, h.memory_available_bytes, f.facts,
+         h.clock_offset_ms, h.memory_available_bytes, f.facts, n.session_id, n.session_at, n.rival_at,
+         case when n.offered_credential_id is not null then 'offered' when n.rotation_requested_at is not null then 'requested' end as rotation,
          (select count(*) from app.job j where j.organisation_id = n.organisation_id and j.node_id = n.id and j.lease_until is not null) as running
     from app.node n
     left join app.node_heartbeat h on h.organisation_id = n.organisation_id and h.node_id = n.id
@@ -95,13 +103,13 @@ function candidateFromRow(row: CandidateRow): Candidate {
   };
 }
 
-const nextStatus = { drain: "draining", activate: "active", retire: "retired" } as const satisfies Record<
-  NodeAction,
-  NodeStatus
+const nextStatus = { drain: "draining", activate: "active", retire: "retired" } as const satisfies Partial<
+  Record<NodeAction, NodeStatus>
 >;
+export type StatusAction = keyof typeof nextStatus;
 
 /** False when the node is not in a status that allows the action. Retiring also revokes its credentials. */
-export async function changeStatus(tx: Tx, id: string, action: NodeAction): Promise<boolean> {
+export async function changeStatus(tx: Tx, id: string, action: StatusAction): Promise<boolean> {
   const { count } = await tx.query(
     `update app.node set status = $2, retired_at = case when $2 = 'retired' then now() end,
             session_id = case when $2 = 'retired' then null else session_id end
@@ -118,7 +126,7 @@ export async function changeStatus(tx: Tx, id: string, action: NodeAction): Prom
 /** A new session takes the node over; the one before is refused from now on. Returns the status, undefined when there is no such node. */
 export async function beginSession(tx: Tx, id: NodeId, sessionId: SessionId): Promise<NodeStatus | undefined> {
   const row = await tx.maybeOne<{ status: NodeStatus }>(
-    `update app.node set session_id = case when status = 'retired' then null else $2 end, claim_number = 0 where id = $1 returning status`,
+    `update app.node set session_id = case when status = 'retired' then null else $2 end, session_at = now(), claim_number = 0 where id = $1 returning status`,
     [id, sessionId],
   );
   return row?.status;
@@ -149,13 +157,29 @@ export async function writeHeartbeat(tx: Tx, beat: Beat): Promise<void> {
   );
 }
 
-export type SessionState = { readonly status: NodeStatus; readonly isCurrent: boolean };
+export type SessionState = {
+  readonly status: NodeStatus;
+  readonly isCurrent: boolean;
+  readonly isRotationAsked: boolean;
+};
 
 /** Whether the session is the node's present one. */
 export async function readSession(tx: Tx, id: NodeId, sessionId: string): Promise<SessionState | undefined> {
-  const row = await tx.maybeOne<{ status: NodeStatus; is_current: boolean }>(
-    "select status, coalesce(session_id = $2, false) as is_current from app.node where id = $1",
+  const row = await tx.maybeOne<{ status: NodeStatus; is_current: boolean; is_rotation_asked: boolean }>(
+    `select status, coalesce(session_id = $2, false) as is_current, rotation_requested_at is not null as is_rotation_asked
+       from app.node where id = $1`,
     [id, sessionId],
   );
-  return row === undefined ? undefined : { status: row.status, isCurrent: row.is_current };
+  return row === undefined
+    ? undefined
+    : { status: row.status, isCurrent: row.is_current, isRotationAsked: row.is_rotation_asked };
+}
+
+/** An agent spoke for a session that is not the present one: it runs beside the one that is. Written once in 10 s at most. */
+export async function noteRival(tx: Tx, id: NodeId): Promise<void> {
+  await tx.query(
+    `update app.node set rival_at = now()
+      where id = $1 and status <> 'retired' and (rival_at is null or rival_at < now() - interval '10 seconds')`,
+    [id],
+  );
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person should look at, pure: worst first, each with what to do. Empty when all is well.
+
+import type { Attention } from "../protocol/access-schema.ts";
+import { CLOCK_OFFSET_WARN_MS, RIVAL_SHOWN_MS } from "../protocol/node.ts";
+import type { Node } from "../protocol/node-schema.ts";
+
+export type Blocked = { readonly reason: string; readonly jobs: number };
+
+export function attentionOf(nodes: readonly Node[], blocked: readonly Blocked[], now: number): Attention[] {
+  const items = [
+    ...nodes.filter((node) => node.status !== "retired").flatMap((node) => ofNode(node, now)),
+    ...blocked.map(ofLane),
+  ];
+  return items.toSorted((a, b) => Number(a.level === "warning") - Number(b.level === "warning"));
+}
+
+function ofNode(node: Node, now: number): Attention[] {
+  const about = (level: Attention["level"], text: string, advice: string): Attention => ({
+    level,
+    text,
+    advice,
+    nodeId: node.id,
+    jobState: null,
+  });
+  const found: Attention[] = [];
+  if (node.rivalAt !== null && now - Date.parse(node.rivalAt) < RIVAL_SHOWN_MS) {
+    found.push(
+      about(
+        "error",
+        `two agents use the credential of node ${node.name}`,
+        "Stop the copy, or pair it as a node of its own; if you do not know it, retire the node.",
+      ),
+    );
+  }
+  if (!node.online) {
+    const seen = node.lastHeartbeatAt === null ? "was never seen" : `is offline, last seen ${node.lastHeartbeatAt}`;
+    const advice =
+      node.lastHeartbeatAt === null
+        ? "Start its agent: holdfast agent"
+        : "Look at the machine and its agent; run holdfast doctor there. Its jobs go to other nodes after their leases.";
+    found.push(about(node.lastHeartbeatAt === null ? "warning" : "error", `node ${node.name} ${seen}`, advice));
+  }
+  const offsetMs = node.clockOffsetMs ?? 0;
+  if (node.online && Math.abs(offsetMs) > CLOCK_OFFSET_WARN_MS) {
+    const offset = `${Math.abs(offsetMs / 1000).toFixed(1)} s ${offsetMs > 0 ? "ahead" : "behind"}`;
+    found.push(
+      about(
+        "warning",
+        `the clock of node ${node.name} is ${offset}`,
+        "Set its clock, or turn NTP on: timedatectl set-ntp true",
+      ),
+    );
+  }
+  for (const device of node.online ? (node.facts?.devices ?? []) : []) {
+    if (device.kind !== "gpu" || device.state === "ok" || device.state === "memory-unknown") continue;
+    found.push(
+      about(
+        "warning",
+        `${device.name} of node ${node.name} cannot be used: ${device.reason ?? device.state}`,
+        "Run holdfast doctor on that node.",
+      ),
+    );
+  }
+  return found;
+}
+
+function ofLane({ reason, jobs }: Blocked): Attention {
+  return {
+    level: "warning",
+    text: `${jobs} ${jobs === 1 ? "job is" : "jobs are"} blocked: ${reason}`,
+    advice: "They run as soon as a node that fits is online; nothing is lost meanwhile.",
+    nodeId: null,
+    jobState: "queued",
+  };
+}
