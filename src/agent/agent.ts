@@ -279,7 +279,7 @@ class Agent {
 }
 
 function leaseOf(adopted: Adopted): LeaseRef {
-  return { jobId: adopted.spec?.purpose.jobId ?? "", epoch: String(adopted.spec?.purpose.epoch ?? 0) };
+  return { jobId: adopted.spec?.purpose.jobId ?? "", epoch: adopted.spec?.purpose.epoch ?? "0" };
 }
 
 function keyOf(lease: LeaseRef): string {

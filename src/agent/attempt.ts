@@ -61,7 +61,7 @@ export class Attempt {
   }
 
   get #launchId(): string {
-    return launchIdOf({ kind: "attempt", jobId: this.lease.jobId as JobId, epoch: Number(this.lease.epoch) });
+    return launchIdOf({ kind: "attempt", jobId: this.lease.jobId as JobId, epoch: this.lease.epoch });
   }
 
   get #directory(): string {

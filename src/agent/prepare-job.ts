@@ -3,7 +3,6 @@
 // machine's fault gives the job back.
 
 import type { ClaimedJob } from "../protocol/agent-schema.ts";
-import { assert } from "../std/assert.ts";
 import { Failure, messageOf } from "../std/errors.ts";
 import type { JobId } from "../std/ids.ts";
 import { type Launcher, launchIdOf, pathsIn, type PreparedLaunch, type Purpose } from "../launcher/launcher.ts";
@@ -16,9 +15,7 @@ export type PreparedJob =
   | { readonly kind: "unstarted"; readonly seen: Seen; readonly why: string; readonly failure: Failure | undefined };
 
 export async function prepareJob(launcher: Launcher, job: ClaimedJob): Promise<PreparedJob> {
-  const epoch = Number(job.epoch);
-  assert(Number.isSafeInteger(epoch), "an epoch stays below 2^53");
-  const purpose: Purpose = { kind: "attempt", jobId: job.jobId as JobId, epoch };
+  const purpose: Purpose = { kind: "attempt", jobId: job.jobId as JobId, epoch: job.epoch };
   const directory = launcher.directoryOf(launchIdOf(purpose));
   try {
     const prepared = await launcher.prepare({

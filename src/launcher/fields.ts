@@ -8,6 +8,8 @@ export type Fields = {
   readonly has: (key: string) => boolean;
   readonly text: (key: string) => string;
   readonly count: (key: string) => number;
+  /** A 64-bit counter as text; a whole number is read as one too. */
+  readonly counter: (key: string) => string;
   readonly flag: (key: string) => boolean;
   readonly texts: (key: string) => readonly string[];
   readonly object: (key: string) => Fields;
@@ -47,6 +49,7 @@ function fieldsOf(value: unknown, place: string): Fields {
     has: (key) => entries.has(key),
     text: (key) => read(key, "text", isText),
     count: (key) => read(key, "whole number", isCount),
+    counter: (key) => String(read(key, "counter", isCounter)),
     flag: (key) => read(key, "true or false", (found) => typeof found === "boolean"),
     texts: (key) => read(key, "list of texts", isTexts),
     object: (key) => fieldsOf(entries.get(key), `${place}: "${key}"`),
@@ -59,6 +62,10 @@ function isText(value: unknown): value is string {
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function isCounter(value: unknown): value is string | number {
+  return isCount(value) || (typeof value === "string" && /^(0|[1-9]\d{0,18})$/.test(value));
 }
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -8,8 +8,8 @@ import { parseIdentity } from "./identity.ts";
 import { encodeParams, encodeSpec, environmentOf, type LaunchSpec, launchIdOf, parseSpec } from "./spec.ts";
 
 const spec: LaunchSpec = {
-  launchId: "attempt-job_1-3",
-  purpose: { kind: "attempt", jobId: "job_1" as JobId, epoch: 3 },
+  launchId: "attempt-job_1-9007199254740993",
+  purpose: { kind: "attempt", jobId: "job_1" as JobId, epoch: "9007199254740993" },
   argv: ["sh", "", "a\nb=c"],
   workingDirectory: "/a b",
   limits: { cpuSeconds: 5, openFiles: 64 },
@@ -23,9 +23,16 @@ test("reads back the spec that it wrote", () => {
   });
 });
 
+test("reads an epoch that was written as a number, and keeps none that is no counter", () => {
+  const withEpoch = (epoch: string): string => encodeSpec(spec).replace('"9007199254740993"', epoch);
+  assert.equal(parseSpec(withEpoch("3"), "spec.json").purpose.epoch, "3");
+  for (const wrong of ['"03"', '"-1"', '"1e3"', "1.5", "null"])
+    assert.throws(() => parseSpec(withEpoch(wrong), "spec.json"), { code: "launch_damaged" });
+});
+
 test("derives one launch id from one purpose", () => {
   assert.equal(launchIdOf(spec.purpose), spec.launchId);
-  assert.notEqual(launchIdOf({ ...spec.purpose, epoch: 4 }), spec.launchId);
+  assert.notEqual(launchIdOf({ ...spec.purpose, epoch: "9007199254740992" }), spec.launchId);
 });
 
 test("writes params as NUL-ended records, with a dash for a limit that is left", () => {

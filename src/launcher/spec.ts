@@ -6,8 +6,8 @@ import type { Fault } from "../std/errors.ts";
 import type { JobId } from "../std/ids.ts";
 import { damaged, type Fields, parseFields } from "./fields.ts";
 
-/** What the launch is for. With it the agent finds the way back from a directory to its job. */
-export type Purpose = { readonly kind: "attempt"; readonly jobId: JobId; readonly epoch: number };
+/** What the launch is for. With it the agent finds the way back from a directory to its job. The epoch is a 64-bit counter as text. */
+export type Purpose = { readonly kind: "attempt"; readonly jobId: JobId; readonly epoch: string };
 
 /** Each narrows what the agent itself has, and never widens it; absent leaves it. */
 export type Limits = {
@@ -70,7 +70,7 @@ export function parseSpec(text: string, place: string): LaunchSpec {
 function purposeOf(fields: Fields, place: string): Purpose {
   const kind = fields.text("kind");
   if (kind !== "attempt") throw damaged(place, `names an unknown purpose "${kind}"`);
-  return { kind, jobId: fields.text("jobId") as JobId, epoch: fields.count("epoch") };
+  return { kind, jobId: fields.text("jobId") as JobId, epoch: fields.counter("epoch") };
 }
 
 function limitsOf(fields: Fields): Limits {

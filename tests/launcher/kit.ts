@@ -36,7 +36,7 @@ export async function makeRoot(name = "holdfast launcher "): Promise<string> {
 }
 
 export function purpose(epoch = 1): Purpose {
-  return { kind: "attempt", jobId: makeId("job"), epoch };
+  return { kind: "attempt", jobId: makeId("job"), epoch: String(epoch) };
 }
 
 export type JobOptions = {

@@ -12,7 +12,7 @@ process.stdout.write("up\n");
 for (let number = Number(first); ; number++) {
   const argv = ["sh", "-c", 'echo "$1" >> "$2"', "job", String(number), path.join(root, "ledger")];
   const prepared = await launcher.prepare({
-    purpose: { kind: "attempt", jobId: `job_${number}` as JobId, epoch: 1 },
+    purpose: { kind: "attempt", jobId: `job_${number}` as JobId, epoch: "1" },
     argv,
     environment: {},
   });
