@@ -46,6 +46,8 @@ const durations = {
   HOLDFAST_RENEW_MS: "renewMs",
   HOLDFAST_SWEEP_MS: "sweepMs",
   HOLDFAST_POLL_MS: "pollMs",
+  HOLDFAST_PROBE_MS: "probeMs",
+  HOLDFAST_PROBE_WITHIN_MS: "probeWithinMs",
   HOLDFAST_RETRY_BASE_MS: "retryBaseMs",
 } as const satisfies Record<string, keyof ControllerConfig>;
 

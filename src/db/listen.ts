@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LISTEN on a connection of its own, for ever: a lost one is replaced with backoff. Rule: notifications of the gap are gone,
-// so whoever listens looks at everything again each time onListening is called.
+// so whoever listens looks at everything again each time onListening is called. A half-open connection is deaf without an
+// error: whoever listens proves that it hears, and replaces it when it does not.
 
+import net from "node:net";
 import pg from "pg";
 import { backoffMs } from "../std/backoff.ts";
 import type { Clock } from "../std/clock.ts";
@@ -27,11 +29,21 @@ const CONNECT_WITHIN_MS = 10_000;
 /** A half-open connection never says goodbye. */
 const END_WITHIN_MS = 1_000;
 
+export type Listening = AsyncDisposable & {
+  /** Gives up the connection that listens now, with the reason for the log; one that is being opened is left alone. */
+  replace(reason: string): void;
+};
+
+/** What replace ends; undefined while nothing listens. */
+type Current = { giveUp: ((reason: Error) => void) | undefined };
+
 /** Starts at once and in the background; disposal ends the connection and waits for it. */
-export function listen(options: ListenOptions): AsyncDisposable {
+export function listen(options: ListenOptions): Listening {
   const stop = new AbortController();
-  const ended = keepListening(options, stop.signal);
+  const current: Current = { giveUp: undefined };
+  const ended = keepListening(options, current, stop.signal);
   return {
+    replace: (reason) => current.giveUp?.(new Error(reason)),
     [Symbol.asyncDispose]: () => {
       stop.abort();
       return ended;
@@ -39,14 +51,19 @@ export function listen(options: ListenOptions): AsyncDisposable {
   };
 }
 
-async function keepListening(options: ListenOptions, signal: AbortSignal): Promise<void> {
+async function keepListening(options: ListenOptions, current: Current, signal: AbortSignal): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     try {
-      await listenOnce(options, signal, () => (failures = 0));
+      await listenOnce(options, signal, (giveUp) => {
+        failures = 0;
+        current.giveUp = giveUp;
+      });
     } catch (error) {
       if (!signal.aborted)
         options.log.warn({ error: messageOf(error) }, "the listening database connection was lost; another follows");
+    } finally {
+      current.giveUp = undefined;
     }
     failures++;
     await options.clock.sleep(backoffMs(RETRY, failures, options.random), signal);
@@ -54,12 +71,19 @@ async function keepListening(options: ListenOptions, signal: AbortSignal): Promi
 }
 
 /** Returns when asked to stop, throws when the connection ends. */
-async function listenOnce(options: ListenOptions, signal: AbortSignal, onStarted: () => void): Promise<void> {
+async function listenOnce(
+  options: ListenOptions,
+  signal: AbortSignal,
+  onStarted: (giveUp: (reason: Error) => void) => void,
+): Promise<void> {
+  const socket = new net.Socket();
   const client = new pg.Client({
     ...options.connection,
     application_name: "holdfast listen",
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    query_timeout: CONNECT_WITHIN_MS,
     keepAlive: true,
+    stream: () => socket,
   });
   const over = Promise.withResolvers<void>();
   over.promise.catch(() => {});
@@ -71,7 +95,11 @@ async function listenOnce(options: ListenOptions, signal: AbortSignal, onStarted
     await client.connect();
     await client.query(options.channels.map((channel) => `listen ${pg.escapeIdentifier(channel)}`).join("; "));
     if (signal.aborted) return;
-    onStarted();
+    onStarted((reason) => {
+      over.reject(reason);
+      // Without a goodbye: a deaf one would not hear it.
+      socket.destroy();
+    });
     options.onListening();
   };
   try {
@@ -82,5 +110,7 @@ async function listenOnce(options: ListenOptions, signal: AbortSignal, onStarted
     const done = new AbortController();
     await Promise.race([client.end().catch(() => {}), options.clock.sleep(END_WITHIN_MS, done.signal)]);
     done.abort();
+    // What did not end by then would stay open for as long as the other side is silent.
+    socket.destroy();
   }
 }

@@ -36,6 +36,8 @@ export type DatabaseOptions = {
   readonly connection: ConnectionOptions;
   /** Connections at most. */
   readonly poolSize?: number;
+  /** How long an answer may take until its connection counts as lost: a half-open one is silent for ever. */
+  readonly answerWithinMs?: number;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: Random;
@@ -43,6 +45,8 @@ export type DatabaseOptions = {
 
 const POOL_SIZE = 8;
 const STATEMENT_TIMEOUT_MS = 30_000;
+/** Longer than the server's own limit, which leaves the connection whole. */
+const ANSWER_WITHIN_MS = 40_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 /** By its time limit or an operator. */
 const STATEMENT_CANCELLED = "57014";
@@ -56,6 +60,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     pipeline: true,
     application_name: "holdfast",
     statement_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: options.answerWithinMs ?? ANSWER_WITHIN_MS,
+    keepAlive: true,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     connectionTimeoutMillis: 10_000,
   });
@@ -219,7 +225,9 @@ function isConnectionLost(error: unknown): boolean {
   if (isSocketError(error)) return true;
   const code = codeOf(error);
   if (/^(08|57P0)/.test(code) || code === "53300" || code === STATEMENT_CANCELLED) return true;
-  return /Connection terminated|timeout exceeded when trying to connect|not queryable/.test(messageOf(error));
+  return /Connection terminated|Query read timeout|timeout exceeded when trying to connect|not queryable/.test(
+    messageOf(error),
+  );
 }
 
 /** No such database, no such role, wrong password. */
