@@ -29,6 +29,8 @@ export type AgentOptions = {
   readonly stopGraceMs: number;
   /** What both output files of an attempt may hold on this node's disk; beyond it the job is stopped. */
   readonly outputBytesMax: number;
+  /** Replaces the node's credential; undefined when this agent does not keep it in a file of its own. */
+  readonly rotate: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Called with claimed jobs before anything is done with them: for demonstrations of a sudden death. */
   readonly afterClaim?: (jobs: readonly ClaimedJob[]) => void;
 };
@@ -55,6 +57,8 @@ class Agent {
   readonly #attempts = new Map<string, { readonly attempt: Attempt; readonly done: Promise<void> }>();
   #changed = new AbortController();
   #isDraining = false;
+  /** Said once, not with every heartbeat. */
+  #isRotationRefused = false;
 
   constructor(options: AgentOptions, stopping: AbortSignal) {
     this.#options = options;
@@ -180,8 +184,23 @@ class Agent {
     const input = async () => ({
       body: { sessionId: session.sessionId, facts: await facts(), now: new Date(clock.now()).toISOString() },
     });
-    const { drain } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
+    const { drain, rotate } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
     this.#noteDrain(drain);
+    if (rotate) await this.#rotate();
+  }
+
+  async #rotate(): Promise<void> {
+    const { log, rotate } = this.#options;
+    if (rotate !== undefined) {
+      await rotate(this.#detach.signal);
+      log.info({}, "the node's credential was replaced");
+    } else if (!this.#isRotationRefused) {
+      this.#isRotationRefused = true;
+      log.warn(
+        {},
+        "asked to replace its credential, which was given by environment or standard input: replace it there",
+      );
+    }
   }
 
   async #renew(session: HelloReply): Promise<void> {

@@ -25,11 +25,18 @@ export type LinkOptions = {
 
 export class Link {
   readonly #options: LinkOptions;
+  #client: Client;
   readonly #refused = new AbortController();
   #failures = 0;
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#client = options.client;
+  }
+
+  /** The node has a new credential: what the old one was refused for meanwhile is asked again with the new one. */
+  useClient(client: Client): void {
+    this.#client = client;
   }
 
   /** Aborts, with the Failure as reason, when the controller has refused this node for good. */
@@ -46,10 +53,11 @@ export class Link {
     input: Input<Name> | (() => Promise<Input<Name>>),
     options: { readonly signal: AbortSignal; readonly timeoutMs?: number },
   ): Promise<ReplyOf<RouteOf<Name>>> {
-    const { client, clock, random } = this.#options;
+    const { clock, random } = this.#options;
     const signal = AbortSignal.any([options.signal, this.#refused.signal]);
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
+      const client = this.#client;
       const current = typeof input === "function" ? await input() : input;
       try {
         const reply = await client.call(name, current, { signal, timeoutMs: options.timeoutMs ?? CALL_TIMEOUT_MS });
@@ -57,6 +65,7 @@ export class Link {
         return reply;
       } catch (error) {
         signal.throwIfAborted();
+        if (client !== this.#client && codeOf(error) === "unauthenticated") continue;
         if (PERMANENT.includes(codeOf(error))) this.#refuse(error);
         if (!(error instanceof Failure) || errorRow(error.code).retry === "never") throw error;
         this.#noteFailure(error);

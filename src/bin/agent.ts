@@ -18,7 +18,8 @@ import {
   loadAgentConfig,
 } from "../enrol/agent-config.ts";
 import { finishPairing, pair } from "../enrol/enrol.ts";
-import { agentLockFile, loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
+import { keepNext, loadOrDrawNext } from "../enrol/next-credential.ts";
+import { agentLockFile, credentialHash, loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
 import { writePrivateFile } from "../enrol/private-file.ts";
 import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
@@ -96,6 +97,7 @@ export async function runAgentCommand(
     log,
     slots,
     facts: async () => ({ ...(await scanner.read()), version: VERSION, slots }),
+    rotate: isOwnFile(options, secrets) ? (to) => rotate({ root, config, link }, to) : undefined,
     onStop: options.onStop ?? "release",
     stopGraceMs: options.stopGraceMs ?? STOP_GRACE_MS,
     outputBytesMax: options.outputBytesMax ?? OUTPUT_BYTES_MAX,
@@ -104,6 +106,21 @@ export async function runAgentCommand(
   const end = await runAgent(agent, stopping);
   if (end.kind === "refused") throw end.reason;
   return 0;
+}
+
+function isOwnFile(options: AgentCommand, secrets: Secrets): boolean {
+  return secrets.key === undefined && options.nodeKeyStdin !== true;
+}
+
+type Rotation = { readonly root: string; readonly config: AgentConfig; readonly link: Link };
+
+/** Draws, offers, keeps, uses: in this order a crash after any step leaves a credential that works. */
+async function rotate({ root, config, link }: Rotation, signal: AbortSignal): Promise<void> {
+  const directory = nodeDirectory(root);
+  const next = loadOrDrawNext(directory, systemRandom);
+  await link.call("nodeCredential", { body: { credentialHash: credentialHash(next) } }, { signal });
+  keepNext(directory);
+  link.useClient(createClient({ baseUrl: config.controllerUrl, credential: next }));
 }
 
 /** One job for each pair of processors, at least one: most jobs here are heavy. */
