@@ -30,6 +30,7 @@ function checks(): readonly Check[] {
     { name: "tsc tsconfig.json", argv: [installed("tsc"), "-p", "tsconfig.json"] },
     { name: "knip", argv: [installed("knip"), "--no-progress", "--no-config-hints"] },
     { name: "tsc tsconfig.pure.json", argv: [installed("tsc"), "-p", "tsconfig.pure.json"] },
+    { name: "tsc tsconfig.web.json", argv: [installed("tsc"), "-p", "tsconfig.web.json"] },
     { name: "biome format", argv: [installed("biome"), "format", "--reporter=summary", "."] },
     ...(fs.existsSync(path.join(root, "tools/openapi.ts"))
       ? [{ name: "openapi.json", argv: tool("openapi.ts", "--check") }]

@@ -3,38 +3,19 @@
 
 import { InvalidArgumentError } from "commander";
 import { ID_PATTERN } from "../std/id-pattern.ts";
-
-const SIZES: Readonly<Record<string, number>> = {
-  "": 1,
-  B: 1,
-  KB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  K: 2 ** 10,
-  M: 2 ** 20,
-  G: 2 ** 30,
-  T: 2 ** 40,
-  KIB: 2 ** 10,
-  MIB: 2 ** 20,
-  GIB: 2 ** 30,
-  TIB: 2 ** 40,
-};
-const DURATIONS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+import { durationMsOf, sizeOf } from "../std/units.ts";
 
 /** 8GiB, 500MB, 1024: bytes. */
 export function parseSize(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*([KMGT]?(?:iB|B)?)$/i.exec(text);
-  const bytes = Math.round(Number(match?.[1]) * (SIZES[(match?.[2] ?? "").toUpperCase()] ?? Number.NaN));
-  if (!Number.isSafeInteger(bytes)) throw new InvalidArgumentError("It is a size such as 8GiB or 500MB.");
+  const bytes = sizeOf(text);
+  if (bytes === undefined) throw new InvalidArgumentError("It is a size such as 8GiB or 500MB.");
   return bytes;
 }
 
 /** 90s, 10m, 2h, 1d, 500ms: milliseconds. */
 export function parseDuration(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/.exec(text);
-  const ms = Math.round(Number(match?.[1]) * (DURATIONS[match?.[2] ?? ""] ?? Number.NaN));
-  if (!Number.isSafeInteger(ms) || ms < 1) throw new InvalidArgumentError("It is a duration such as 90s, 10m or 2h.");
+  const ms = durationMsOf(text);
+  if (ms === undefined) throw new InvalidArgumentError("It is a duration such as 90s, 10m or 2h.");
   return ms;
 }
 

@@ -6,6 +6,7 @@ import { Failure, messageOf } from "../std/errors.ts";
 import { isErrorCode } from "../protocol/errors.ts";
 import {
   type BodyOf,
+  CSRF_HEADER,
   IDEMPOTENCY_HEADER,
   PAIRING_CODE_HEADER,
   type ParamsOf,
@@ -45,10 +46,18 @@ export type CallOptions = {
   readonly timeoutMs?: number;
 };
 
+export type StreamOptions = {
+  readonly signal?: AbortSignal;
+  /** Called whenever something arrives, the keep-alives between events included: silence means a dead connection. */
+  readonly onAlive?: () => void;
+};
+
 export type ClientOptions = {
   /** Such as http://127.0.0.1:7440, without a path. */
   readonly baseUrl: string;
   readonly credential?: string;
+  /** In a browser the credential is a cookie: what proves that a change comes from our own page, once it is known. */
+  readonly csrfToken?: () => string | null;
   readonly fetch?: typeof fetch;
 };
 
@@ -61,7 +70,7 @@ export type Client = {
   stream<Name extends RouteName>(
     name: Name,
     input: Input<Name>,
-    options?: { readonly signal?: AbortSignal },
+    options?: StreamOptions,
   ): AsyncGenerator<ReplyOf<RouteOf<Name>>, void, undefined>;
 };
 
@@ -82,6 +91,8 @@ export function createClient(options: ClientOptions): Client {
       accept: route.stream === true ? "text/event-stream" : "application/json",
     };
     if (options.credential !== undefined) headers["authorization"] = `Bearer ${options.credential}`;
+    const csrfToken = route.method === "GET" ? null : (options.csrfToken?.() ?? null);
+    if (csrfToken !== null) headers[CSRF_HEADER] = csrfToken;
     if (input.idempotencyKey !== undefined) headers[IDEMPOTENCY_HEADER] = input.idempotencyKey;
     if (input.pairingCode !== undefined) headers[PAIRING_CODE_HEADER] = input.pairingCode;
     const body = route.body === undefined ? undefined : JSON.stringify(input.body ?? {});
@@ -116,7 +127,8 @@ export function createClient(options: ClientOptions): Client {
         throw failureOf(response.status, await readBody(response, options.baseUrl), options.baseUrl);
       }
       try {
-        for await (const data of readEvents(response.body)) yield JSON.parse(data) as ReplyOf<RouteOf<typeof name>>;
+        for await (const data of readEvents(response.body, callOptions.onAlive))
+          yield JSON.parse(data) as ReplyOf<RouteOf<typeof name>>;
       } catch (error) {
         throw unreachableFailure(options.baseUrl, error);
       }
@@ -155,7 +167,8 @@ function failureOf(status: number, body: unknown, baseUrl: string): Failure {
     const { code, message } = body;
     const details = "details" in body && Array.isArray(body.details) ? (body.details as Failure["details"]) : [];
     if (typeof code === "string" && typeof message === "string" && isErrorCode(code)) {
-      return new Failure(code, message, { details });
+      const requestId = "requestId" in body && typeof body.requestId === "string" ? { requestId: body.requestId } : {};
+      return new Failure(code, message, { details, ...requestId });
     }
     if (typeof code === "string")
       return new Failure("bad_answer", `${baseUrl} answered ${status} ${code}: ${String(message)}`);

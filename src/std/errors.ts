@@ -8,17 +8,21 @@ export type Fault = { readonly place: string; readonly problem: string };
 export type FailureOptions = {
   readonly cause?: unknown;
   readonly details?: readonly Fault[];
+  /** Of the HTTP request that was answered with this. */
+  readonly requestId?: string;
 };
 
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly code: string;
   readonly details: readonly Fault[];
+  readonly requestId: string | undefined;
 
   constructor(code: string, message: string, options: FailureOptions = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.code = code;
     this.details = options.details ?? [];
+    this.requestId = options.requestId;
   }
 }
 

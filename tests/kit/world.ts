@@ -31,7 +31,8 @@ const fast: Partial<ControllerConfig> = {
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-export async function createWorld(t: TestContext, config: Partial<ControllerConfig> = {}) {
+/** With a page's directory the controller serves that page, too. */
+export async function createWorld(t: TestContext, config: Partial<ControllerConfig> = {}, pageDirectory?: string) {
   const database = await createTestDatabase(t);
   const stack = cleanupOf(t);
   const owner = new pg.Client(database.owner);
@@ -56,7 +57,9 @@ export async function createWorld(t: TestContext, config: Partial<ControllerConf
   let port = 0;
   let running: Controller | undefined;
   const startWorldController = async (): Promise<void> => {
-    running = await startController({ db, log: silentLog, host: "127.0.0.1", port, config: { ...fast, ...config } });
+    const page = pageDirectory === undefined ? {} : { pageDirectory };
+    const options = { db, log: silentLog, host: "127.0.0.1", port, config: { ...fast, ...config }, ...page };
+    running = await startController(options);
     port = Number(new URL(running.url).port);
   };
   await startWorldController();

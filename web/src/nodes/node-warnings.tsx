@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with a node, above everything else.
+
+import { CLOCK_OFFSET_WARN_MS, RIVAL_SHOWN_MS } from "../../../src/protocol/node.ts";
+import type { Node } from "../../../src/protocol/node-schema.ts";
+import { Ago } from "../parts/time.tsx";
+
+export function NodeWarnings({ node }: { readonly node: Node }) {
+  if (node.status === "retired") return null;
+  const offsetMs = node.clockOffsetMs ?? 0;
+  return (
+    <>
+      {node.rivalAt !== null && Date.now() - Date.parse(node.rivalAt) < RIVAL_SHOWN_MS && (
+        <p className="note bad" role="alert">
+          ■ Its credential is used by two agents, last <Ago at={node.rivalAt} />: a copied disk or a copied credential.
+          Stop one of them, or pair the copy as a node of its own.
+        </p>
+      )}
+      {!node.online && (
+        <p className="note warn">
+          ▲ Offline: its last heartbeat was <Ago at={node.lastHeartbeatAt} />. Look whether the machine runs, and there
+          at: <code>npx holdfast agent</code>
+        </p>
+      )}
+      {Math.abs(offsetMs) > CLOCK_OFFSET_WARN_MS && (
+        <p className="note warn">
+          ▲ Its clock is {Math.abs(offsetMs / 1000).toFixed(1)} s {offsetMs > 0 ? "ahead" : "behind"}: set it.
+        </p>
+      )}
+      {node.status === "draining" && <p className="note">Draining: it finishes what it holds and claims nothing.</p>}
+      {node.rotation !== null && (
+        <p className="note">
+          {node.rotation === "requested"
+            ? "A new credential was asked for: the agent is told with its next heartbeat."
+            : "A new credential was offered: the old one ends when the new one is used."}
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first page: what is wrong comes first, then how busy the fleet is, and what runs now.
+
+import { Link } from "@tanstack/react-router";
+import type { Attention, Overview } from "../../../src/protocol/access-schema.ts";
+import { useApi } from "../app/api.ts";
+import { Loaded } from "../parts/failure.tsx";
+import { Page, Section, Table } from "../parts/page.tsx";
+import { CommandLine, Foreign } from "../parts/text.tsx";
+import { runningColumns } from "../jobs/job-columns.tsx";
+import { nodeColumns } from "../nodes/node-columns.tsx";
+import { ThroughputSection } from "./throughput-section.tsx";
+
+export function OverviewPage() {
+  const overview = useApi("overview", {});
+  return (
+    <Page title="Overview">
+      <Loaded query={overview}>
+        {(data) => (
+          <>
+            <AttentionList items={data.attention} />
+            <Tiles overview={data} />
+          </>
+        )}
+      </Loaded>
+      <ThroughputSection />
+      <RunningJobs />
+      <NodesInShort />
+    </Page>
+  );
+}
+
+function AttentionList({ items }: { readonly items: readonly Attention[] }) {
+  if (items.length === 0) {
+    return (
+      <p className="well" role="status">
+        <span aria-hidden="true">●</span> All is well
+      </p>
+    );
+  }
+  return (
+    <ul className="attention" aria-label="What needs attention">
+      {items.map((item) => (
+        <li key={`${item.level} ${item.text}`} className={item.level}>
+          <span className="level">
+            <span aria-hidden="true">{item.level === "error" ? "■" : "▲"}</span> {item.level}
+          </span>
+          <div>
+            <p>
+              <Foreign text={item.text} />
+            </p>
+            <p className="quiet">
+              <Foreign text={item.advice} />
+            </p>
+          </div>
+          <span className="links">
+            {item.nodeId !== null && (
+              <Link to="/nodes/$nodeId" params={{ nodeId: item.nodeId }}>
+                Show the node
+              </Link>
+            )}
+            {item.jobState !== null && (
+              <Link to="/jobs" search={{ state: item.jobState }}>
+                Show {item.jobState} jobs
+              </Link>
+            )}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Tiles({ overview }: { readonly overview: Overview }) {
+  const { nodes, slots, jobs, blockedJobs } = overview;
+  const away = [
+    nodes.offline > 0 ? `${nodes.offline} offline` : "",
+    nodes.draining > 0 ? `${nodes.draining} draining` : "",
+  ];
+  return (
+    <dl className="tiles">
+      <Tile
+        name="Nodes online"
+        value={`${nodes.online}`}
+        about={away.filter((text) => text !== "").join(", ") || "none offline"}
+      />
+      <Tile name="Slots busy" value={`${slots.busy} of ${slots.all}`} about={`${slots.all - slots.busy} free`} />
+      <Tile
+        name="Jobs waiting"
+        value={`${jobs.queued + jobs.scheduled}`}
+        about={waitingText(jobs.scheduled, blockedJobs)}
+      />
+      <Tile
+        name="Jobs running"
+        value={`${jobs.running + jobs.leased}`}
+        about={jobs.leased > 0 ? `${jobs.leased} about to begin` : "all have begun"}
+      />
+    </dl>
+  );
+}
+
+function waitingText(scheduled: number, blocked: number): string {
+  const parts = [blocked > 0 ? `${blocked} blocked` : "", scheduled > 0 ? `${scheduled} for a time` : ""];
+  return parts.filter((text) => text !== "").join(", ") || "none blocked";
+}
+
+function Tile({ name, value, about }: { readonly name: string; readonly value: string; readonly about: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <strong>{value}</strong>
+        <span className="quiet">{about}</span>
+      </dd>
+    </div>
+  );
+}
+
+const SHORT = 8;
+
+function RunningJobs() {
+  const running = useApi("jobList", { query: { state: "running", limit: SHORT } });
+  const latest = useApi("jobList", { query: { limit: 1 } });
+  const isNew = latest.data?.items.length === 0;
+  return (
+    <Section title="Running jobs" actions={<Link to="/jobs">All jobs</Link>}>
+      <Loaded query={running}>
+        {({ items }) => (
+          <Table
+            label="Running jobs"
+            columns={runningColumns}
+            rows={items}
+            keyOf={(job) => job.id}
+            empty={
+              isNew ? (
+                <>
+                  <p>No job yet. The first one:</p>
+                  <CommandLine text="npx holdfast job run -- echo hello" />
+                </>
+              ) : (
+                <p>Nothing runs now.</p>
+              )
+            }
+          />
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+function NodesInShort() {
+  const nodes = useApi("nodeList", {});
+  return (
+    <Section title="Nodes" actions={<Link to="/nodes">All nodes</Link>}>
+      <Loaded query={nodes}>
+        {({ items }) => (
+          <Table
+            label="Nodes"
+            columns={nodeColumns}
+            rows={items.filter((node) => node.status !== "retired").slice(0, SHORT)}
+            keyOf={(node) => node.id}
+            empty={
+              <>
+                <p>No node yet. A machine joins with a code:</p>
+                <CommandLine text="npx holdfast node pair NAME" />
+              </>
+            }
+          />
+        )}
+      </Loaded>
+    </Section>
+  );
+}

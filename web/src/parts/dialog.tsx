@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dialogs on the browser's own <dialog>: Esc closes them, the focus stays inside and goes back after.
+
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { ActionButton } from "./button.tsx";
+import { FailureOf } from "./failure.tsx";
+
+export type DialogProps = { readonly title: string; readonly onClose: () => void; readonly children: ReactNode };
+
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog ref={element} aria-labelledby={titleId} onClose={onClose}>
+      <h2 id={titleId}>{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+export type ConfirmProps = {
+  readonly title: string;
+  readonly verb: string;
+  readonly isPending: boolean;
+  readonly error: Error | null;
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+};
+
+/** Asks before what cannot be undone. */
+export function Confirm({ title, verb, isPending, error, onConfirm, onClose, children }: ConfirmProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      <FailureOf error={error} />
+      <div className="buttons">
+        <ActionButton kind="danger" onClick={onConfirm} isPending={isPending}>
+          {verb}
+        </ActionButton>
+        <button type="button" onClick={onClose}>
+          Keep it as it is
+        </button>
+      </div>
+    </Dialog>
+  );
+}
