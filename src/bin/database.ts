@@ -51,7 +51,7 @@ export async function openEmbedded({ root, stack }: EmbeddedPlace): Promise<Open
 }
 
 /** A log whose file is opened with its first line: before that the root may not be there. */
-function lateLog(file: string): Log {
+export function lateLog(file: string): Log {
   let opened: Log | undefined;
   const log = (): Log => (opened ??= fileLog(file));
   return {

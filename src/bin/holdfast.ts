@@ -79,6 +79,7 @@ const programs: Programs = {
   agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
   backup: async (options) => (await import("./backup.ts")).backup(options, process.env, stopSignal()),
   restore: async (options) => (await import("./backup.ts")).restore(options, process.env, stopSignal()),
+  checkMachine: async (options) => (await import("./doctor.ts")).checkMachine(options, process.env),
   dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),
 };

@@ -8,6 +8,7 @@ import { addBackupCommands } from "./backup-commands.ts";
 import { addContextCommands } from "./context-commands.ts";
 import { addDatabaseCommands } from "./database-commands.ts";
 import { addCompletion } from "./completion.ts";
+import { addDoctor } from "./doctor-command.ts";
 import { addJobCommands } from "./job-commands.ts";
 import { addNodeCommands } from "./node-commands.ts";
 import { addPasswordCommand } from "./password-command.ts";
@@ -32,6 +33,7 @@ export function buildProgram(tree: Tree): Command {
   example(program, "npm start", "holdfast status", "holdfast job run -- uname -a");
   addProgramCommands(program, tree);
   addStatusCommand(program, tree);
+  addDoctor(program, tree);
   addJobCommands(program, tree);
   addNodeCommands(program, tree);
   addRegistryCommands(program, tree);

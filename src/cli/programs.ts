@@ -2,6 +2,8 @@
 // The long-running programs that the command line starts. They are handed in by bin/, loaded only when they are run, so that
 // a look at a job does not load a web server.
 
+import type { Check } from "../protocol/access-schema.ts";
+
 /** What a backup holds. */
 export type BackupSummary = {
   readonly directory: string;
@@ -32,6 +34,8 @@ type BackupOptions = {
 };
 
 export type Programs = {
+  /** Looks at this machine and changes nothing. */
+  readonly checkMachine: (options: { readonly root?: string }) => Promise<readonly Check[]>;
   readonly up: (options: {
     readonly once?: boolean;
     readonly listen?: string;

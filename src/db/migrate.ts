@@ -73,6 +73,11 @@ export async function migrationStatus(
   });
 }
 
+/** Until this connection ends no migration runs; waits for one that does. */
+export async function holdSchema(client: pg.Client): Promise<void> {
+  await client.query("select pg_advisory_lock_shared($1)", [LOCK]);
+}
+
 type AppliedRow = {
   readonly number: number;
   readonly name: string;
@@ -80,7 +85,7 @@ type AppliedRow = {
   readonly applied_at: Date;
 };
 
-async function readApplied(client: pg.Client): Promise<readonly AppliedRow[]> {
+export async function readApplied(client: pg.Client): Promise<readonly AppliedRow[]> {
   return (await client.query<AppliedRow>("select number, name, sha256, applied_at from app.migration order by number"))
     .rows;
 }

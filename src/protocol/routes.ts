@@ -33,7 +33,7 @@ import {
   startsRequest,
   verdicts,
 } from "./agent-schema.ts";
-import { exact, id, name, page } from "./common-schema.ts";
+import { exact, id, name, page, time } from "./common-schema.ts";
 import { cursor, job, jobDetail, jobEvent, jobListQuery, jobSubmission, logPage } from "./job-schema.ts";
 import { PAGE_MAX } from "./limits.ts";
 import { node, pairingCode } from "./node-schema.ts";
@@ -67,7 +67,7 @@ export const routes = {
     path: "/v1/health",
     summary: "Whether the controller answers",
     access: { kind: "public" },
-    reply: exact({ status: Type.Literal("ok"), version: Type.String() }),
+    reply: exact({ status: Type.Literal("ok"), version: Type.String(), now: time }),
     errors: [],
   }),
   ready: defineRoute({

@@ -47,3 +47,13 @@ function makeMissing(directory: string, mode: number): void {
     if (codeOf(error) !== "EEXIST") throw error;
   }
 }
+
+/** Writes a directory's entries through to the disk: a rename lasts only after that. */
+export function syncDirectory(directory: string): void {
+  const fd = fs.openSync(directory, "r");
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}

@@ -31,6 +31,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     up: record,
     controller: record,
     agent: record,
+    checkMachine: notHere,
     dbMigrate: notHere,
     dbStatus: notHere,
     backup: notHere,

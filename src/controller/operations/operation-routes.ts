@@ -12,7 +12,8 @@ import { checkDatabase, checkExpiredLeases, checkListener, checkLoops } from "./
 export function operationRoutes(context: Context): Handlers<"health" | "ready" | "checks" | "metrics"> {
   const { db, config } = context;
   return {
-    health: () => Promise.resolve({ status: "ok", version: config.version }),
+    health: () =>
+      Promise.resolve({ status: "ok", version: config.version, now: new Date(context.clock.now()).toISOString() }),
     ready: async () => {
       await requireReady(context);
       return { status: "ready", version: config.version };
