@@ -22,14 +22,18 @@ export function visible(text: string): string {
   });
 }
 
-/** A command on one line, shortened; arguments with anything unusual are quoted as a shell would need it. */
-export function commandLine(command: readonly string[], length = 60): string {
-  const text = command
+/** A command on one line; arguments with anything unusual are quoted as a shell would need it. */
+export function shellLine(command: readonly string[]): string {
+  return command
     .map((part) => (/^[\w@%+=:,./-]+$/.test(part) ? part : `'${part.replaceAll("'", String.raw`'\''`)}'`))
     .join(" ");
-  return shorten(visible(text), length);
 }
 
-function shorten(text: string, length: number): string {
+/** The same for a terminal: shortened, and control characters are shown. */
+export function commandLine(command: readonly string[], length = 60): string {
+  return shorten(visible(shellLine(command)), length);
+}
+
+export function shorten(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import type { TestContext } from "node:test";
+import { after, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import type { Client } from "../../src/client/client.ts";
@@ -35,8 +35,16 @@ function chromiumPath(): string {
   return found;
 }
 
+let shared: Promise<Browser> | undefined;
+after(async () => (await shared)?.close());
+
+/** One program for a test file; each page of it has cookies of its own. */
+function sharedBrowser(): Promise<Browser> {
+  shared ??= chromium.launch({ executablePath: chromiumPath(), args: ARGUMENTS, downloadsPath: os.tmpdir() });
+  return shared;
+}
+
 export type WebWorld = World & {
-  readonly browser: Browser;
   /** A browser of its own: nothing shared with the others. */
   readonly open: (options?: BrowserContextOptions) => Promise<Page>;
   /** One that is signed in, at this address. */
@@ -46,17 +54,13 @@ export type WebWorld = World & {
 export async function createWebWorld(t: TestContext): Promise<WebWorld> {
   ensureWeb();
   const world = await createWorld(t, {}, pageDirectory);
-  const browser = await chromium.launch({
-    executablePath: chromiumPath(),
-    args: ARGUMENTS,
-    downloadsPath: os.tmpdir(),
-  });
-  cleanupOf(t).defer(() => browser.close());
+  const browser = await sharedBrowser();
   const faults: string[] = [];
   cleanupOf(t).defer(() => assert.deepEqual(faults, [], "what the pages complained about"));
   const open = async (options: BrowserContextOptions = {}): Promise<Page> => {
     const context = await browser.newContext({ baseURL: world.url, ...options });
     context.setDefaultTimeout(WAIT_MS);
+    cleanupOf(t).defer(() => context.close());
     const page = await context.newPage();
     watch(page, faults);
     return page;
@@ -68,7 +72,7 @@ export async function createWebWorld(t: TestContext): Promise<WebWorld> {
     if (address !== "/") await page.goto(address);
     return page;
   };
-  return Object.assign(world, { browser, open, signedIn });
+  return Object.assign(world, { open, signedIn });
 }
 
 export function linkFor(client: Client, userId?: string) {

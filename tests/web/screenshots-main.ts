@@ -7,6 +7,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
+import type { NodeDouble } from "../kit/node-double.ts";
 import { createWebWorld, linkFor, startNext, type WebWorld } from "./kit.ts";
 
 const GIB = 2 ** 30;
@@ -15,6 +16,20 @@ const shapes: Readonly<Record<string, BrowserContextOptions>> = {
   dark: { viewport: { width: 1280, height: 800 }, colorScheme: "dark" },
   phone: { viewport: { width: 360, height: 740 }, colorScheme: "dark", isMobile: true, hasTouch: true },
 };
+
+const submitter =
+  (world: WebWorld) =>
+  (command: string[], more: object = {}) =>
+    world.admin.call("jobSubmit", { body: { command, ...more } });
+
+async function endTen(world: WebWorld, anna: NodeDouble): Promise<void> {
+  const submit = submitter(world);
+  for (const [index, exitCode] of [0, 0, 0, 1, 0, 0, 2, 0, 0, 0].entries()) {
+    await submit(["python3", "evaluate.py", "--shard", String(index)], { project: "night-runs" });
+    const { jobId, epoch } = await startNext(anna);
+    await anna.end(jobId, epoch, { exitCode, result: { accuracy: 0.93, tokens: "9007199254740993" } });
+  }
+}
 
 async function furnish(world: WebWorld) {
   const gpu = {
@@ -49,13 +64,8 @@ async function furnish(world: WebWorld) {
   await world.admin.call("projectAdd", { body: { name: "night-runs", description: "what runs while nobody looks" } });
   await world.admin.call("userCreate", { body: { name: "bea", role: "member" } });
   await world.admin.call("userCreate", { body: { name: "carl-with-a-long-name-that-goes-on", role: "admin" } });
-  const submit = (command: string[], more: object = {}) =>
-    world.admin.call("jobSubmit", { body: { command, ...more } });
-  for (const [index, exitCode] of [0, 0, 0, 1, 0, 0, 2, 0, 0, 0].entries()) {
-    await submit(["python3", "evaluate.py", "--shard", String(index)], { project: "night-runs" });
-    const { jobId, epoch } = await startNext(anna);
-    await anna.end(jobId, epoch, { exitCode, result: { accuracy: 0.93, tokens: "9007199254740993" } });
-  }
+  await endTen(world, anna);
+  const submit = submitter(world);
   await world.sql(
     "update app.job set finished_at = finished_at - (random() * interval '50 minutes') where finished_at is not null",
   );

@@ -3,7 +3,7 @@
 
 import { useQueryClient } from "@tanstack/react-query";
 import { Link, useLocation } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { ActionButton } from "../parts/button.tsx";
 import { FailureOf } from "../parts/failure.tsx";
 import { useAction, useApi, WHO_KEY } from "./api.ts";
@@ -26,7 +26,11 @@ const rest = [
 export function Navigation() {
   const [isOpen, setOpen] = useState(false);
   const { pathname } = useLocation();
-  useEffect(() => setOpen(false), [pathname]);
+  const [at, setAt] = useState(pathname);
+  if (at !== pathname) {
+    setAt(pathname);
+    setOpen(false);
+  }
   const who = useWho();
   return (
     <nav aria-label="Pages" className={isOpen ? "open" : undefined}>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown when an address leads nowhere, or when a part of the page itself breaks.
 
+import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { FailureBox } from "../parts/failure.tsx";
 
-export function NotFound() {
+export function NotFound(): ReactNode {
   return (
     <main className="alone">
       <h1>There is no such page</h1>
@@ -15,7 +16,7 @@ export function NotFound() {
   );
 }
 
-export function PageFault({ error }: { readonly error: unknown }) {
+export function PageFault({ error }: { readonly error: unknown }): ReactNode {
   return (
     <main className="alone">
       <h1>This part of the page broke</h1>

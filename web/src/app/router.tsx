@@ -2,7 +2,8 @@
 // The addresses of the page. What a page filters by stands in its address, so that it can be sent to somebody.
 
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
-import { isJobState } from "../jobs/job-filters.ts";
+import { filtersOf } from "../jobs/job-filters.ts";
+import { auditFiltersOf } from "../audit/audit-filters.ts";
 import { AccountPage } from "../people/account-page.tsx";
 import { AuditPage } from "../audit/audit-page.tsx";
 import { CredentialsPage } from "../people/credentials-page.tsx";
@@ -23,36 +24,17 @@ const root = createRootRoute();
 const signIn = createRoute({ getParentRoute: () => root, path: "/sign-in", component: SignInPage });
 const inside = createRoute({ getParentRoute: () => root, id: "inside", component: Gate });
 
-const text = (search: Record<string, unknown>, key: string): string | undefined => {
-  const value = search[key];
-  // The router reads a search for 42 as a number.
-  const string = typeof value === "number" ? String(value) : value;
-  return typeof string === "string" && string !== "" ? string : undefined;
-};
-
 const jobs = createRoute({
   getParentRoute: () => inside,
   path: "/jobs",
   component: JobsPage,
-  validateSearch: (search: Record<string, unknown>) => {
-    const state = text(search, "state");
-    return {
-      state: state !== undefined && isJobState(state) ? state : undefined,
-      nodeId: text(search, "nodeId"),
-      project: text(search, "project"),
-      search: text(search, "search"),
-    };
-  },
+  validateSearch: filtersOf,
 });
-
 const audit = createRoute({
   getParentRoute: () => inside,
   path: "/audit",
   component: AuditPage,
-  validateSearch: (search: Record<string, unknown>) => ({
-    action: text(search, "action"),
-    subject: text(search, "subject"),
-  }),
+  validateSearch: auditFiltersOf,
 });
 
 const tree = root.addChildren([

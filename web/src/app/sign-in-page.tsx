@@ -2,7 +2,7 @@
 // The address of a login link, /sign-in#hfl_…. Rule: the secret leaves the address and the history before anything is sent.
 
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { SignIn } from "./sign-in.tsx";
 
 function takeSecret(): string | undefined {
@@ -15,7 +15,7 @@ function takeSecret(): string | undefined {
 // When the page is loaded, before anything else runs; React may call what it renders twice.
 let first = window.location.pathname === "/sign-in" ? takeSecret() : undefined;
 
-export function SignInPage() {
+export function SignInPage(): ReactNode {
   const navigate = useNavigate();
   const [secret, setSecret] = useState(first);
   useEffect(() => {

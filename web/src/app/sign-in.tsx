@@ -7,7 +7,7 @@ import type { Who } from "../../../src/protocol/access-schema.ts";
 import { SubmitButton } from "../parts/button.tsx";
 import { FailureOf } from "../parts/failure.tsx";
 import { TextField } from "../parts/field.tsx";
-import { CommandLine } from "../parts/text.tsx";
+import { CommandLine } from "../parts/copy.tsx";
 import { api, WHO_KEY } from "./api.ts";
 
 export type SignInProps = { readonly secret: string | undefined; readonly onDone: () => void };

@@ -2,19 +2,19 @@
 // Everything that changed authority, newest first; the filters stand in the address.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState, type ReactNode } from "react";
 import type { AuditEntry } from "../../../src/protocol/access-schema.ts";
+import { useSearchOf } from "../app/address.ts";
 import { api, type Reply } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
 import { ActionButton } from "../parts/button.tsx";
 import { Loaded } from "../parts/failure.tsx";
 import { TextField } from "../parts/field.tsx";
+import { auditFiltersOf } from "./audit-filters.ts";
 import { type Column, Page, Table } from "../parts/page.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
-
-const route = getRouteApi("/inside/audit");
 
 const columns: readonly Column<AuditEntry>[] = [
   { head: "When", cell: ({ at }) => <Ago at={at} /> },
@@ -38,7 +38,7 @@ function detailsOf(data: AuditEntry["data"]): string {
     .join("  ");
 }
 
-export function AuditPage() {
+export function AuditPage(): ReactNode {
   const whyNot = useWhyNot("auditList");
   return (
     <Page title="Audit">
@@ -48,7 +48,7 @@ export function AuditPage() {
 }
 
 function Entries() {
-  const { action, subject } = route.useSearch();
+  const { action, subject } = useSearchOf(auditFiltersOf);
   const entries = useInfiniteQuery({
     queryKey: ["auditList", action, subject],
     queryFn: ({ pageParam, signal }): Promise<Reply<"auditList">> =>
@@ -91,13 +91,13 @@ function Entries() {
 }
 
 function Filters(shown: { readonly action: string; readonly subject: string }) {
-  const navigate = useNavigate({ from: "/audit" });
+  const navigate = useNavigate();
   const [action, setAction] = useState(shown.action);
   const [subject, setSubject] = useState(shown.subject);
   const chosen = (value: string): string | undefined => (value.trim() === "" ? undefined : value.trim());
   const send = (event: FormEvent): void => {
     event.preventDefault();
-    void navigate({ search: { action: chosen(action), subject: chosen(subject) } });
+    void navigate({ to: "/audit", search: { action: chosen(action), subject: chosen(subject) } });
   };
   return (
     <form className="filters" role="search" onSubmit={send}>

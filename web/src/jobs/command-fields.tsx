@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command of a job: one line that is split as a shell would quote it, or one argument a line; and what comes of it.
 
-import { visible } from "../../../src/std/text.ts";
+import { shown } from "../parts/foreign.tsx";
 import { AreaField, SelectField, TextField } from "../parts/field.tsx";
 import { splitCommand } from "./split-command.ts";
 import { type Draft, wordsOf } from "./submission.ts";
@@ -41,7 +41,7 @@ export function CommandFields({ draft, onChange, faultsOf }: CommandFieldsProps)
       <ol className="arguments" aria-label="Arguments">
         {words.map((word, index) => (
           <li key={`${index} ${word}`}>
-            <code>{word === "" ? "(empty)" : visible(word)}</code>
+            <code>{word === "" ? "(empty)" : shown(word)}</code>
           </li>
         ))}
       </ol>

@@ -3,10 +3,10 @@
 
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../../../src/protocol/job-schema.ts";
-import { commandLine } from "../../../src/std/text.ts";
+import { shellLine, shorten } from "../../../src/std/text.ts";
 import type { Column } from "../parts/page.tsx";
 import { JobState } from "../parts/state.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 
 const COMMAND_LENGTH = 120;
@@ -16,7 +16,7 @@ const command: Column<Job> = {
   isWide: true,
   cell: (job) => (
     <Link to="/jobs/$jobId" params={{ jobId: job.id }} className="cut code" title={job.id}>
-      <bdi>{commandLine(job.command, COMMAND_LENGTH)}</bdi>
+      <Foreign text={shorten(shellLine(job.command), COMMAND_LENGTH)} />
     </Link>
   ),
 };
@@ -39,7 +39,8 @@ const why: Column<Job> = {
   head: "Why",
   isWide: true,
   cell: (job) => {
-    const text = job.blocked ?? job.reason ?? (job.exitCode === null ? null : `exit code ${job.exitCode}`);
+    const code = job.exitCode === null || job.exitCode === 0 ? null : `exit code ${job.exitCode}`;
+    const text = job.blocked ?? code ?? job.reason;
     return text === null ? (
       <span className="quiet">–</span>
     ) : (

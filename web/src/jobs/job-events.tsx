@@ -8,7 +8,7 @@ import { api, type Reply } from "../app/api.ts";
 import { ActionButton } from "../parts/button.tsx";
 import { Loaded } from "../parts/failure.tsx";
 import { Section } from "../parts/page.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 
 export function JobEvents({ jobId }: { readonly jobId: string }) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a list of jobs is filtered by.
+// What a list of jobs is filtered by, as it stands in the address.
 
 import { type JobState, jobStates } from "../../../src/protocol/job.ts";
+import { searchText } from "../app/address.ts";
 
 export type JobFilters = {
   readonly state?: JobState | undefined;
@@ -10,8 +11,17 @@ export type JobFilters = {
   readonly search?: string | undefined;
 };
 
-export function isJobState(text: string): text is JobState {
-  return jobStates.some((state) => state === text);
+export function stateOf(text: string | undefined): JobState | undefined {
+  return jobStates.find((state) => state === text);
+}
+
+export function filtersOf(search: unknown): JobFilters {
+  return {
+    state: stateOf(searchText(search, "state")),
+    nodeId: searchText(search, "nodeId"),
+    project: searchText(search, "project"),
+    search: searchText(search, "search"),
+  };
 }
 
 /** As the route takes it: what is not set is not sent. */

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // One job: where it is and why, what it does, its ledger, its output.
 
-import { getRouteApi, Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Link } from "@tanstack/react-router";
 import { isFinal, jobCan } from "../../../src/protocol/job.ts";
 import type { JobDetail } from "../../../src/protocol/job-schema.ts";
 import { sizeText } from "../../../src/std/units.ts";
-import { commandLine, span } from "../../../src/std/text.ts";
+import { shellLine, shorten, span } from "../../../src/std/text.ts";
+import { useParam } from "../app/address.ts";
 import { useAction, useApi } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
 import { ActionButton } from "../parts/button.tsx";
 import { FailureOf, Loaded } from "../parts/failure.tsx";
-import { type Fact, Facts, Page, Section } from "../parts/page.tsx";
+import { type Fact, fact, Facts, Page, Section } from "../parts/page.tsx";
 import { JobState } from "../parts/state.tsx";
-import { Copy, Foreign, ForeignBlock } from "../parts/text.tsx";
+import { Copy } from "../parts/copy.tsx";
+import { Foreign, ForeignBlock } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 import { JobEvents } from "./job-events.tsx";
 import { JobLog } from "./job-log.tsx";
 
-const route = getRouteApi("/inside/jobs/$jobId");
-
-export function JobPage() {
-  const { jobId } = route.useParams();
+export function JobPage(): ReactNode {
+  const jobId = useParam("jobId");
   const job = useApi("jobShow", { params: { jobId } });
   return (
     <Loaded query={job}>
@@ -28,7 +29,7 @@ export function JobPage() {
         <Page title="Job" heading={<JobHeading job={data} />} actions={<JobActions job={data} />}>
           <Reason job={data} />
           <JobFacts job={data} />
-          <JobLog key={data.id} jobId={data.id} isEnded={isFinal(data.state)} />
+          <JobLog key={data.id} jobId={data.id} />
           <JobEvents jobId={data.id} />
           <Payload job={data} />
         </Page>
@@ -40,7 +41,7 @@ export function JobPage() {
 function JobHeading({ job }: { readonly job: JobDetail }) {
   return (
     <>
-      <JobState job={job} /> <bdi className="code">{commandLine(job.command, 80)}</bdi>
+      <JobState job={job} /> <Foreign text={shorten(shellLine(job.command), 80)} isCode />
     </>
   );
 }
@@ -93,54 +94,54 @@ function lasted(job: JobDetail): string | null {
 function JobFacts({ job }: { readonly job: JobDetail }) {
   const { requires } = job;
   const rows: readonly Fact[] = [
-    [
+    fact(
       "Id",
       <>
         <code>{job.id}</code> <Copy text={job.id} what="the job's id" />
       </>,
-    ],
-    [
+    ),
+    fact(
       "Node",
       job.nodeId === null ? null : (
         <Link to="/nodes/$nodeId" params={{ nodeId: job.nodeId }}>
           <Foreign text={job.nodeName ?? job.nodeId} />
         </Link>
       ),
-    ],
-    ["Exit code", job.exitCode],
-    [
+    ),
+    fact("Exit code", job.exitCode),
+    fact(
       "Attempts",
       `${job.attempt} of ${job.retry.maxAttempts}${job.retry.onFailure ? ", a failure is tried again" : ", only a lost one is tried again"}`,
-    ],
-    ["Epoch", job.epoch],
-    ["Submitted", <Ago at={job.createdAt} />],
-    ["Not before", job.notBefore === null ? null : <Ago at={job.notBefore} />],
-    ["Started", job.startedAt === null ? null : <Ago at={job.startedAt} />],
-    ["Ended", job.finishedAt === null ? null : <Ago at={job.finishedAt} />],
-    ["Ran for", lasted(job)],
-    [
+    ),
+    fact("Epoch", job.epoch),
+    fact("Submitted", <Ago at={job.createdAt} />),
+    fact("Not before", job.notBefore === null ? null : <Ago at={job.notBefore} />),
+    fact("Started", job.startedAt === null ? null : <Ago at={job.startedAt} />),
+    fact("Ended", job.finishedAt === null ? null : <Ago at={job.finishedAt} />),
+    fact("Ran for", lasted(job)),
+    fact(
       "Project",
       job.project === null ? null : (
         <Link to="/jobs" search={{ project: job.project }}>
           {job.project}
         </Link>
       ),
-    ],
-    ["Model", requires.model],
-    ["Needs memory", requires.memoryBytes === undefined ? null : sizeText(requires.memoryBytes)],
-    ["Needs architecture", requires.arch],
-    [
+    ),
+    fact("Model", requires.model),
+    fact("Needs memory", requires.memoryBytes === undefined ? null : sizeText(requires.memoryBytes)),
+    fact("Needs architecture", requires.arch),
+    fact(
       "Only on",
       requires.nodeId === undefined ? null : (
         <Link to="/nodes/$nodeId" params={{ nodeId: requires.nodeId }}>
           <code className="cut">{requires.nodeId}</code>
         </Link>
       ),
-    ],
-    ["Priority", job.priority],
-    ["Time limit", job.timeLimitMs === null ? null : span(job.timeLimitMs / 1000)],
-    ["Directory", job.workingDirectory === null ? null : <Foreign text={job.workingDirectory} isCode />],
-    ...Object.entries(job.labels).map(([name, value]): Fact => [`Label ${name}`, <Foreign text={value} />]),
+    ),
+    fact("Priority", job.priority),
+    fact("Time limit", job.timeLimitMs === null ? null : span(job.timeLimitMs / 1000)),
+    fact("Directory", job.workingDirectory === null ? null : <Foreign text={job.workingDirectory} isCode />),
+    ...Object.entries(job.labels).map(([name, value]) => fact(`Label ${name}`, <Foreign text={value} />)),
   ];
   return <Facts rows={rows} />;
 }
@@ -152,20 +153,26 @@ function Payload({ job }: { readonly job: JobDetail }) {
     <>
       {job.result !== null && job.result !== undefined && (
         <Section title="Result">
-          <ForeignBlock text={JSON.stringify(job.result, null, 2)} />
+          <ForeignBlock label="Result" text={JSON.stringify(job.result, null, 2)} />
         </Section>
       )}
       <Section title="Arguments">
-        <ForeignBlock text={job.command.map((argument, index) => `${index}  ${JSON.stringify(argument)}`).join("\n")} />
+        <ForeignBlock
+          label="Arguments"
+          text={job.command.map((argument, index) => `${index}  ${JSON.stringify(argument)}`).join("\n")}
+        />
       </Section>
       {variables.length > 0 && (
         <Section title="Environment">
-          <ForeignBlock text={variables.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join("\n")} />
+          <ForeignBlock
+            label="Environment"
+            text={variables.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join("\n")}
+          />
         </Section>
       )}
       {job.input !== null && job.input !== undefined && (
         <Section title="Input">
-          <ForeignBlock text={JSON.stringify(job.input, null, 2)} />
+          <ForeignBlock label="Input" text={JSON.stringify(job.input, null, 2)} />
         </Section>
       )}
     </>

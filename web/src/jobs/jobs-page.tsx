@@ -2,23 +2,23 @@
 // All jobs, newest first; the filters and the search stand in the address.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useState, type ReactNode } from "react";
 import { jobStates } from "../../../src/protocol/job.ts";
+import { useSearchOf } from "../app/address.ts";
 import { api, useApi, type Reply } from "../app/api.ts";
 import { ActionButton } from "../parts/button.tsx";
 import { Loaded } from "../parts/failure.tsx";
 import { SelectField, TextField } from "../parts/field.tsx";
 import { Page, Table } from "../parts/page.tsx";
-import { CommandLine } from "../parts/text.tsx";
+import { CommandLine } from "../parts/copy.tsx";
 import { jobColumns } from "./job-columns.tsx";
-import { isJobState, type JobFilters, queryOf } from "./job-filters.ts";
+import { filtersOf, type JobFilters, queryOf, stateOf } from "./job-filters.ts";
 
-const route = getRouteApi("/inside/jobs");
 const TYPING_MS = 300;
 
-export function JobsPage() {
-  const filters = route.useSearch();
+export function JobsPage(): ReactNode {
+  const filters = useSearchOf(filtersOf);
   const jobs = useInfiniteQuery({
     queryKey: ["jobList", "pages", filters],
     queryFn: ({ pageParam, signal }): Promise<Reply<"jobList">> =>
@@ -80,11 +80,11 @@ function NoJob() {
 }
 
 function Filters({ filters }: { readonly filters: JobFilters }) {
-  const navigate = useNavigate({ from: "/jobs" });
+  const navigate = useNavigate();
   const nodes = useApi("nodeList", {});
   const projects = useApi("projectList", {});
   const change = (changed: JobFilters): void => {
-    void navigate({ search: { ...filters, ...changed }, replace: true });
+    void navigate({ to: "/jobs", search: { ...filters, ...changed }, replace: true });
   };
   const chosen = (value: string): string | undefined => (value === "" ? undefined : value);
   return (
@@ -93,7 +93,7 @@ function Filters({ filters }: { readonly filters: JobFilters }) {
       <SelectField
         label="State"
         value={filters.state ?? ""}
-        onChange={(state) => change({ state: isJobState(state) ? state : undefined })}
+        onChange={(state) => change({ state: stateOf(state) })}
         choices={[["", "any"], ...jobStates.map((state) => [state, state] as const)]}
       />
       <SelectField

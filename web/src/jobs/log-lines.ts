@@ -16,49 +16,84 @@ export type LogLine = {
   readonly text: string;
 };
 
+/** Another object after each change; the lines themselves are changed in place. */
+export type LogView = { readonly lines: readonly LogLine[]; readonly dropped: number };
+
 export type LogStore = {
-  readonly lines: () => readonly LogLine[];
-  readonly dropped: () => number;
-  /** Rises with each change. */
-  readonly version: () => number;
+  readonly view: () => LogView;
   readonly add: (chunks: readonly LogChunk[]) => void;
+  readonly clear: () => void;
+  /** Told at most once a frame: a job may write more often than a screen shows. */
   readonly subscribe: (listener: () => void) => () => void;
 };
+
+/** What is open of one stream of one attempt. */
+type Open = {
+  /** The place of its unfinished line, counted from the very first line. */
+  line: number | undefined;
+  /** A chunk may end in the middle of a character. */
+  readonly decoder: TextDecoder;
+};
+
+function textOf(chunk: LogChunk, { decoder }: Open): string {
+  const { text, base64 } = chunk;
+  if (base64 === undefined) return decoder.decode() + text;
+  return decoder.decode(
+    Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)),
+    { stream: true },
+  );
+}
 
 export function createLogStore(): LogStore {
   let lines: LogLine[] = [];
   let dropped = 0;
-  let version = 0;
-  /** Where the unfinished line of each stream is, counted from the very first line. */
-  const open = new Map<string, number>();
+  let view: LogView = { lines, dropped };
+  let frame: number | undefined;
+  const streams = new Map<string, Open>();
   const listeners = new Set<() => void>();
 
-  const addChunk = (chunk: LogChunk): void => {
+  const openOf = (chunk: LogChunk): Open => {
     const key = `${chunk.epoch} ${chunk.stream}`;
-    const parts = chunk.text.split("\n");
+    const open = streams.get(key) ?? { line: undefined, decoder: new TextDecoder() };
+    streams.set(key, open);
+    return open;
+  };
+  const addChunk = (chunk: LogChunk): void => {
+    const open = openOf(chunk);
+    const parts = textOf(chunk, open).split("\n");
     for (const [index, text] of parts.entries()) {
       const isLast = index === parts.length - 1;
-      const at = open.get(key);
-      const before = at === undefined ? undefined : lines[at - dropped];
-      if (at !== undefined && before !== undefined) lines[at - dropped] = { ...before, text: before.text + text };
+      const before = open.line === undefined ? undefined : lines[open.line - dropped];
+      if (open.line !== undefined && before !== undefined)
+        lines[open.line - dropped] = { ...before, text: before.text + text };
       else if (!isLast || text !== "") lines.push({ stream: chunk.stream, epoch: chunk.epoch, at: chunk.at, text });
-      if (!isLast) open.delete(key);
-      else if (at === undefined && text !== "") open.set(key, dropped + lines.length - 1);
+      if (!isLast) open.line = undefined;
+      else if (before === undefined) open.line = text === "" ? undefined : dropped + lines.length - 1;
     }
+  };
+  const tell = (): void => {
+    view = { lines, dropped };
+    frame ??= requestAnimationFrame(() => {
+      frame = undefined;
+      for (const listener of listeners) listener();
+    });
   };
 
   return {
-    lines: () => lines,
-    dropped: () => dropped,
-    version: () => version,
+    view: () => view,
     add: (chunks) => {
       for (const chunk of chunks) addChunk(chunk);
       if (lines.length > LINES_MAX + DROP) {
         dropped += lines.length - LINES_MAX;
         lines = lines.slice(-LINES_MAX);
       }
-      version++;
-      for (const listener of listeners) listener();
+      tell();
+    },
+    clear: () => {
+      lines = [];
+      dropped = 0;
+      streams.clear();
+      tell();
     },
     subscribe: (listener) => {
       listeners.add(listener);

@@ -2,8 +2,8 @@
 // Shows the lines of a log that are in view and no others, so that 500 000 of them stay usable. Every line has one height;
 // a long one scrolls sideways. Follows the end while the reader is at the end.
 
-import { type Ref, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
-import { visible } from "../../../src/std/text.ts";
+import { Fragment, type Ref, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
+import { shown } from "../parts/foreign.tsx";
 import type { LogLine } from "./log-lines.ts";
 
 /** Must equal --log-line in the style sheet. */
@@ -18,21 +18,23 @@ export type LogWindowHandle = { readonly show: (line: number) => void };
 export type LogWindowProps = {
   readonly ref: Ref<LogWindowHandle>;
   readonly lines: readonly LogLine[];
-  readonly version: number;
+  /** Whether no line will follow. */
+  readonly isComplete: boolean;
   readonly search: string;
   readonly currentLine: number | undefined;
   readonly isFollowing: boolean;
   readonly onFollow: (isFollowing: boolean) => void;
 };
 
-export function LogWindow({ ref, lines, version, search, currentLine, isFollowing, onFollow }: LogWindowProps) {
+export function LogWindow({ ref, lines, isComplete, search, currentLine, isFollowing, onFollow }: LogWindowProps) {
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
   const lastTop = useRef(0);
   useLayoutEffect(() => {
     const box = element.current;
-    if (box !== null && isFollowing) box.scrollTop = box.scrollHeight;
-  }, [version, isFollowing]);
+    // Beyond the end: the browser stops there.
+    if (box !== null && isFollowing) box.scrollTop = lines.length * LINE_PX;
+  }, [lines.length, isFollowing]);
   useImperativeHandle(ref, () => ({
     show: (line) =>
       element.current?.scrollTo({ top: Math.max(0, line * LINE_PX - (element.current.clientHeight - LINE_PX) / 2) }),
@@ -59,7 +61,7 @@ export function LogWindow({ ref, lines, version, search, currentLine, isFollowin
       aria-live="off"
       aria-label="Output of the job"
     >
-      {lines.length === 0 && <p className="quiet">No output yet.</p>}
+      {lines.length === 0 && <p className="quiet">{isComplete ? "It wrote nothing." : "No output yet."}</p>}
       <div className="log-space" style={{ height: lines.length * LINE_PX }}>
         <div className="log-lines" style={{ transform: `translateY(${first * LINE_PX}px)` }}>
           {lines.slice(first, last).map((line, index) => (
@@ -105,21 +107,19 @@ function Line({ number, line, isNewEpoch, search, isCurrent }: LineProps) {
 }
 
 function Marked({ text, search }: { readonly text: string; readonly search: string }) {
-  if (search === "") return logText(text);
+  if (search === "") return shown(text, "\t");
   const lower = text.toLowerCase();
   const wanted = search.toLowerCase();
   // Where lower case is of another length, positions would not match: then nothing is marked.
-  if (lower.length !== text.length) return logText(text);
+  if (lower.length !== text.length) return shown(text, "\t");
   const parts = [];
   let from = 0;
   for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
-    parts.push(logText(text.slice(from, at)), <mark key={at}>{logText(text.slice(at, at + wanted.length))}</mark>);
+    parts.push(
+      <Fragment key={`before ${at}`}>{shown(text.slice(from, at), "\t")}</Fragment>,
+      <mark key={at}>{shown(text.slice(at, at + wanted.length), "\t")}</mark>,
+    );
     from = at + wanted.length;
   }
-  return [...parts, logText(text.slice(from))];
-}
-
-/** Tabs stay what they are. */
-function logText(text: string): string {
-  return text.split("\t").map(visible).join("\t");
+  return [...parts, <Fragment key="rest">{shown(text.slice(from), "\t")}</Fragment>];
 }

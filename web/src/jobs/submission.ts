@@ -6,6 +6,7 @@ import type { JobSubmission } from "../../../src/protocol/job-schema.ts";
 import { messageOf } from "../../../src/std/errors.ts";
 import { parseJson, unstorable } from "../../../src/std/json.ts";
 import { durationMsOf, sizeOf } from "../../../src/std/units.ts";
+import { archNeed } from "../parts/arch.ts";
 import { splitCommand } from "./split-command.ts";
 
 export type Draft = {
@@ -95,10 +96,9 @@ export function draftedSubmission(draft: Draft): Drafted {
 }
 
 function requirementsOf(draft: Draft, memoryBytes: number | undefined): Pick<JobSubmission, "requires"> {
-  const { arch } = draft;
   const requires = {
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    ...(arch === "x64" || arch === "arm64" ? { arch: arch as "x64" | "arm64" } : {}),
+    ...archNeed(draft.arch),
     ...filled("nodeId", draft.nodeId),
     ...filled("model", draft.model),
   };

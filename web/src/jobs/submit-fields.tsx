@@ -2,6 +2,7 @@
 // Where a job may run, and how. An empty field asks for nothing: the controller's default counts.
 
 import { useApi } from "../app/api.ts";
+import { archChoices } from "../parts/arch.ts";
 import { AreaField, Field, SelectField, TextField } from "../parts/field.tsx";
 import type { CommandFieldsProps } from "./command-fields.tsx";
 
@@ -37,11 +38,7 @@ export function PlacementFields({ draft, onChange, faultsOf }: CommandFieldsProp
         label="Architecture"
         value={draft.arch}
         onChange={(arch) => onChange({ arch })}
-        choices={[
-          ["", "any"],
-          ["x64", "x64"],
-          ["arm64", "arm64"],
-        ]}
+        choices={archChoices}
         faults={faultsOf("arch")}
       />
       <SelectField

@@ -3,7 +3,7 @@
 // the controller finds wrong is shown at its field by its place.
 
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useState, type ReactNode } from "react";
 import { useAction } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
 import { SubmitButton } from "../parts/button.tsx";
@@ -43,7 +43,7 @@ function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-export function SubmitPage() {
+export function SubmitPage(): ReactNode {
   const navigate = useNavigate();
   const [draft, setDraft] = useState(emptyDraft);
   const [key, setKey] = useState(newKey);

@@ -6,7 +6,7 @@ import type { Device, Node } from "../../../src/protocol/node-schema.ts";
 import { gibibytes } from "../../../src/protocol/placement.ts";
 import type { Column } from "../parts/page.tsx";
 import { NodeState } from "../parts/state.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 
 export const nodeColumns: readonly Column<Node>[] = [

@@ -3,38 +3,44 @@
 
 import type { Device, Node, NodeFacts } from "../../../src/protocol/node-schema.ts";
 import { gibibytes } from "../../../src/protocol/placement.ts";
-import { type Column, type Fact, Facts, Section, Table } from "../parts/page.tsx";
+import { type Column, type Fact, fact, Facts, Section, Table } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
-import { Copy, Foreign } from "../parts/text.tsx";
+import { Copy } from "../parts/copy.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 
 export function NodeFactList({ node }: { readonly node: Node }) {
   const { facts } = node;
   const rows: readonly Fact[] = [
-    [
+    fact(
       "Id",
       <>
         <code>{node.id}</code> <Copy text={node.id} what="the node's id" />
       </>,
-    ],
-    ["Heartbeat", <Ago at={node.lastHeartbeatAt} />],
-    ["Agent since", node.session === null ? null : <Ago at={node.session.startedAt} never="unknown" />],
-    ["Agent", facts === null ? null : <Foreign text={facts.version} />],
-    ["Slots", facts === null ? null : `${node.running} of ${facts.slots} busy`],
-    ["Memory", facts === null ? null : <MemoryBar facts={facts} />],
-    [
+    ),
+    fact("Heartbeat", <Ago at={node.lastHeartbeatAt} />),
+    fact("Agent since", node.session === null ? null : <Ago at={node.session.startedAt} never="unknown" />),
+    fact("Agent", facts === null ? null : <Foreign text={facts.version} />),
+    fact("Slots", facts === null ? null : `${node.running} of ${facts.slots} busy`),
+    fact("Memory", facts === null ? null : <MemoryBar facts={facts} />),
+    fact(
       "Machine",
       facts === null ? (
         "unknown until its first heartbeat"
       ) : (
         <Foreign text={`${facts.hostname}, ${facts.arch}, Linux ${facts.kernel}`} />
       ),
-    ],
-    ["Processor", facts === null ? null : <Foreign text={`${facts.cpuCount} × ${facts.cpuName}`} />],
-    ["Clock", node.clockOffsetMs === null ? null : `${node.clockOffsetMs} ms off the database's`],
-    ["Paired", <Ago at={node.createdAt} />],
+    ),
+    fact("Processor", facts === null ? null : <Foreign text={`${facts.cpuCount} × ${facts.cpuName}`} />),
+    fact("Clock", node.clockOffsetMs === null ? null : offsetText(node.clockOffsetMs)),
+    fact("Paired", <Ago at={node.createdAt} />),
   ];
   return <Facts rows={rows} />;
+}
+
+function offsetText(offsetMs: number): string {
+  if (offsetMs === 0) return "as the database's";
+  return `${Math.abs(offsetMs)} ms ${offsetMs > 0 ? "ahead of" : "behind"} the database's`;
 }
 
 function MemoryBar({ facts }: { readonly facts: NodeFacts }) {
@@ -63,6 +69,7 @@ const deviceColumns: readonly Column<Device>[] = [
   },
   {
     head: "State",
+    isWide: true,
     cell: ({ state, reason }) => (
       <>
         <State tone={state === "ok" ? "good" : "warn"} text={state.replaceAll("-", " ")} />

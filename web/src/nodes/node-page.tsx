@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: what is wrong with it, what it has, what it holds, and what may be done to it.
 
-import { getRouteApi } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { useParam } from "../app/address.ts";
 import { useApi } from "../app/api.ts";
 import { Loaded } from "../parts/failure.tsx";
 import { Page, Section, Table } from "../parts/page.tsx";
 import { NodeState } from "../parts/state.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { heldColumns } from "../jobs/job-columns.tsx";
 import { NodeActions } from "./node-actions.tsx";
 import { DeviceTable, NodeFactList } from "./node-facts.tsx";
 import { NodeWarnings } from "./node-warnings.tsx";
 
-const route = getRouteApi("/inside/nodes/$nodeId");
-
-export function NodePage() {
-  const { nodeId } = route.useParams();
+export function NodePage(): ReactNode {
+  const nodeId = useParam("nodeId");
   const node = useApi("nodeShow", { params: { nodeId } });
   return (
     <Loaded query={node}>

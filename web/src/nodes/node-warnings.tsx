@@ -3,14 +3,15 @@
 
 import { CLOCK_OFFSET_WARN_MS, RIVAL_SHOWN_MS } from "../../../src/protocol/node.ts";
 import type { Node } from "../../../src/protocol/node-schema.ts";
-import { Ago } from "../parts/time.tsx";
+import { Ago, useIsRecent } from "../parts/time.tsx";
 
 export function NodeWarnings({ node }: { readonly node: Node }) {
+  const isRivalRecent = useIsRecent(node.rivalAt, RIVAL_SHOWN_MS);
   if (node.status === "retired") return null;
   const offsetMs = node.clockOffsetMs ?? 0;
   return (
     <>
-      {node.rivalAt !== null && Date.now() - Date.parse(node.rivalAt) < RIVAL_SHOWN_MS && (
+      {isRivalRecent && (
         <p className="note bad" role="alert">
           ■ Its credential is used by two agents, last <Ago at={node.rivalAt} />: a copied disk or a copied credential.
           Stop one of them, or pair the copy as a node of its own.

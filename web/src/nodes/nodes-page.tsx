@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All nodes, and the form that lets a machine join.
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useState, type ReactNode } from "react";
 import { useAction, useApi, type Reply } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
 import { ActionButton, SubmitButton } from "../parts/button.tsx";
@@ -9,11 +9,11 @@ import { Dialog } from "../parts/dialog.tsx";
 import { FailureOf, Loaded } from "../parts/failure.tsx";
 import { faultsAt, TextField } from "../parts/field.tsx";
 import { Page, Table } from "../parts/page.tsx";
-import { CommandLine, Copy } from "../parts/text.tsx";
+import { CommandLine, Copy } from "../parts/copy.tsx";
 import { Ago } from "../parts/time.tsx";
 import { nodeColumns } from "./node-columns.tsx";
 
-export function NodesPage() {
+export function NodesPage(): ReactNode {
   const nodes = useApi("nodeList", {});
   const [isPairing, setPairing] = useState(false);
   return (

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: what is wrong comes first, then how busy the fleet is, and what runs now.
 
+import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import type { Attention, Overview } from "../../../src/protocol/access-schema.ts";
 import { useApi } from "../app/api.ts";
 import { Loaded } from "../parts/failure.tsx";
 import { Page, Section, Table } from "../parts/page.tsx";
-import { CommandLine, Foreign } from "../parts/text.tsx";
+import { CommandLine } from "../parts/copy.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { runningColumns } from "../jobs/job-columns.tsx";
 import { nodeColumns } from "../nodes/node-columns.tsx";
 import { ThroughputSection } from "./throughput-section.tsx";
 
-export function OverviewPage() {
+export function OverviewPage(): ReactNode {
   const overview = useApi("overview", {});
   return (
     <Page title="Overview">

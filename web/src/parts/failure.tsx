@@ -4,7 +4,7 @@
 import type { ReactNode } from "react";
 import { errorRow, isErrorCode } from "../../../src/protocol/errors.ts";
 import { Failure, messageOf } from "../../../src/std/errors.ts";
-import { Foreign } from "./text.tsx";
+import { Foreign } from "./foreign.tsx";
 
 /** In a browser there is one address and no option to correct. */
 function adviceOf(error: Error): string {

@@ -47,6 +47,10 @@ export function Section({
 
 export type Fact = readonly [string, ReactNode];
 
+export function fact(name: string, value: ReactNode): Fact {
+  return [name, value];
+}
+
 /** Names and values; a value that is null is left out. */
 export function Facts({ rows }: { readonly rows: readonly Fact[] }) {
   return (

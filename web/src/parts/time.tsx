@@ -29,6 +29,11 @@ export function useAgo(at: string | null): string {
   return useSyncExternalStore(subscribe, () => ago(at, now));
 }
 
+/** Whether this was less than so long ago. */
+export function useIsRecent(at: string | null, withinMs: number): boolean {
+  return useSyncExternalStore(subscribe, () => at !== null && now - Date.parse(at) < withinMs);
+}
+
 export function Ago({ at, never = "never" }: { readonly at: string | null; readonly never?: string }) {
   const text = useAgo(at);
   if (at === null) return <span className="quiet">{never}</span>;

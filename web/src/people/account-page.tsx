@@ -2,29 +2,29 @@
 // The signed-in user's own: who they are here, and their password.
 
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useState, type ReactNode } from "react";
 import { PASSWORD_LENGTH_MIN } from "../../../src/protocol/user.ts";
 import { useAction, WHO_KEY } from "../app/api.ts";
 import { useWho, useWhyNot } from "../app/session.tsx";
 import { SubmitButton } from "../parts/button.tsx";
 import { FailureOf } from "../parts/failure.tsx";
 import { faultsAt, TextField } from "../parts/field.tsx";
-import { Facts, Page, Section } from "../parts/page.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { fact, Facts, Page, Section } from "../parts/page.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 
-export function AccountPage() {
+export function AccountPage(): ReactNode {
   const who = useWho();
   return (
     <Page title="Account">
       <Facts
         rows={[
-          ["User", <Foreign text={who.userName} />],
-          ["Role", who.role],
-          ["Organisation", <Foreign text={who.organisationName} />],
-          ["May", who.scopes.join(", ")],
-          ["Signed in until", who.expiresAt === null ? null : <Ago at={who.expiresAt} />],
-          ["Password", who.hasPassword ? "set" : "none: a login link signs you in"],
+          fact("User", <Foreign text={who.userName} />),
+          fact("Role", who.role),
+          fact("Organisation", <Foreign text={who.organisationName} />),
+          fact("May", who.scopes.join(", ")),
+          fact("Signed in until", who.expiresAt === null ? null : <Ago at={who.expiresAt} />),
+          fact("Password", who.hasPassword ? "set" : "none: a login link signs you in"),
         ]}
       />
       <Section title={who.hasPassword ? "Change the password" : "Set a password"}>

@@ -2,7 +2,7 @@
 // Everything that can be presented: tokens, browsers, nodes; and making and revoking tokens.
 
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import type { Credential } from "../../../src/protocol/access-schema.ts";
 import { useAction, useApi } from "../app/api.ts";
 import { useWho, useWhyNot } from "../app/session.tsx";
@@ -10,7 +10,7 @@ import { ActionButton } from "../parts/button.tsx";
 import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { Loaded } from "../parts/failure.tsx";
 import { type Column, Page, Table } from "../parts/page.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 import { TokenForm } from "./token-form.tsx";
 
@@ -34,7 +34,7 @@ function Whose({ credential }: { readonly credential: Credential }) {
   );
 }
 
-export function CredentialsPage() {
+export function CredentialsPage(): ReactNode {
   const credentials = useApi("credentialList", {});
   const [isMaking, setMaking] = useState(false);
   const make = (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The people of the organisation, and what may be done to each. Nobody is deleted: the ledger and the audit refer to them.
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useState, type ReactNode } from "react";
 import type { User } from "../../../src/protocol/user-schema.ts";
 import { useAction, useApi, type Reply } from "../app/api.ts";
 import { useWho, useWhyNot } from "../app/session.tsx";
@@ -11,7 +11,8 @@ import { FailureOf, Loaded } from "../parts/failure.tsx";
 import { faultsAt, SelectField, TextField } from "../parts/field.tsx";
 import { type Column, Page, Table } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
-import { Copy, Foreign } from "../parts/text.tsx";
+import { Copy } from "../parts/copy.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 import { UserActions } from "./user-actions.tsx";
 
@@ -41,7 +42,7 @@ function columnsOf(
   ];
 }
 
-export function PeoplePage() {
+export function PeoplePage(): ReactNode {
   const who = useWho();
   const users = useApi("userList", {});
   const [isAdding, setAdding] = useState(false);

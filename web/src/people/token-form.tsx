@@ -8,7 +8,7 @@ import { useWho } from "../app/session.tsx";
 import { SubmitButton } from "../parts/button.tsx";
 import { FailureOf } from "../parts/failure.tsx";
 import { faultsAt, TextField } from "../parts/field.tsx";
-import { Copy } from "../parts/text.tsx";
+import { Copy } from "../parts/copy.tsx";
 
 export function TokenForm({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState("");

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registered models: what each needs, and the marker that only its server answers.
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useState, type ReactNode } from "react";
 import type { Model } from "../../../src/protocol/registry-schema.ts";
 import { sizeOf, sizeText } from "../../../src/std/units.ts";
 import { useAction, useApi } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
+import { archChoices, archNeed } from "../parts/arch.ts";
 import { ActionButton, SubmitButton } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { FailureOf, Loaded } from "../parts/failure.tsx";
 import { faultsAt, SelectField, TextField } from "../parts/field.tsx";
 import { type Column, Page, Table } from "../parts/page.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 import { RetireButton } from "./retire-button.tsx";
 
@@ -37,7 +38,7 @@ function needsText({ memoryBytes, arch }: Model["needs"]) {
   return parts.length === 0 ? <span className="quiet">nothing</span> : parts.join(", ");
 }
 
-export function ModelsPage() {
+export function ModelsPage(): ReactNode {
   const models = useApi("modelList", {});
   const [isAdding, setAdding] = useState(false);
   const add = (
@@ -77,10 +78,10 @@ function ModelForm({ onClose }: { readonly onClose: () => void }) {
   const send = (event: FormEvent): void => {
     event.preventDefault();
     if (add.isPending || isBadSize) return;
-    const { name, marker, description, arch } = draft;
+    const { name, marker, description } = draft;
     const needs = {
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
-      ...(arch === "x64" || arch === "arm64" ? { arch: arch as "x64" | "arm64" } : {}),
+      ...archNeed(draft.arch),
     };
     add.mutate({
       body: { name, needs, ...(marker === "" ? {} : { marker }), ...(description === "" ? {} : { description }) },
@@ -105,16 +106,7 @@ function ModelForm({ onClose }: { readonly onClose: () => void }) {
           ...faultsAt(add.error, "/needs/memoryBytes"),
         ]}
       />
-      <SelectField
-        label="Architecture"
-        value={draft.arch}
-        onChange={change("arch")}
-        choices={[
-          ["", "any"],
-          ["x64", "x64"],
-          ["arm64", "arm64"],
-        ]}
-      />
+      <SelectField label="Architecture" value={draft.arch} onChange={change("arch")} choices={archChoices} />
       <TextField
         label="Marker"
         value={draft.marker}

@@ -2,7 +2,7 @@
 // Registered projects, and how many of their jobs have not ended.
 
 import { Link } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useState, type ReactNode } from "react";
 import type { Project } from "../../../src/protocol/registry-schema.ts";
 import { useAction, useApi } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
@@ -11,7 +11,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { FailureOf, Loaded } from "../parts/failure.tsx";
 import { faultsAt, TextField } from "../parts/field.tsx";
 import { type Column, Page, Table } from "../parts/page.tsx";
-import { Foreign } from "../parts/text.tsx";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 import { RetireButton } from "./retire-button.tsx";
 
@@ -35,7 +35,7 @@ const columns: readonly Column<Project>[] = [
   },
 ];
 
-export function ProjectsPage() {
+export function ProjectsPage(): ReactNode {
   const projects = useApi("projectList", {});
   const [isAdding, setAdding] = useState(false);
   const add = (
