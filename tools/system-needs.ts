@@ -17,6 +17,8 @@ export const systemNeeds: readonly Need[] = [
   { program: "ps", debianPackage: "procps", purpose: "tests" },
   { program: "setpriv", debianPackage: "util-linux", purpose: "tests" },
   { program: "mount", debianPackage: "mount", purpose: "tests" },
+  { program: "faketime", debianPackage: "faketime", purpose: "tests" },
+  { program: "systemd-analyze", debianPackage: "systemd", purpose: "tests" },
   { program: "chromium", debianPackage: "chromium", purpose: "tests" },
   { program: "shellcheck", debianPackage: "shellcheck", purpose: "checks" },
 ];

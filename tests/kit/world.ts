@@ -19,7 +19,7 @@ import { cleanupOf } from "./cleanup.ts";
 import { createTestDatabase } from "./database.ts";
 import { newNodeKey, NodeDouble, pairWith } from "./node-double.ts";
 
-const fast: Partial<ControllerConfig> = {
+export const fast: Partial<ControllerConfig> = {
   leaseMs: 5_000,
   startWithinMs: 3_000,
   heartbeatMs: 1_000,
