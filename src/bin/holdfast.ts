@@ -3,6 +3,7 @@
 // code. The long-running programs are loaded only when they are asked for.
 
 import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { type Command, CommanderError } from "commander";
 import { buildProgram } from "../cli/program.ts";
 import type { Programs } from "../cli/programs.ts";
@@ -10,6 +11,7 @@ import type { Terminal } from "../cli/terminal.ts";
 import { errorRow, isErrorCode } from "../protocol/errors.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure, messageOf } from "../std/errors.ts";
+import { controllerUnit } from "../enrol/controller-unit.ts";
 import { VERSION } from "./version.ts";
 
 const terminal: Terminal = {
@@ -79,6 +81,12 @@ const programs: Programs = {
   agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
   backup: async (options) => (await import("./backup.ts")).backup(options, process.env, stopSignal()),
   restore: async (options) => (await import("./backup.ts")).restore(options, process.env, stopSignal()),
+  controllerUnit: (options) =>
+    controllerUnit({
+      node: process.execPath,
+      program: fileURLToPath(new URL("holdfast.js", import.meta.url)),
+      ...options,
+    }),
   checkMachine: async (options) => (await import("./doctor.ts")).checkMachine(options, process.env),
   dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),

@@ -37,5 +37,5 @@ export function addPasswordCommand(program: Command, { terminal }: Tree): void {
       await client.call("passwordSet", { body: { newPassword, ...currentPassword } });
       terminal.stdout.write(`${userName} signs in with the new password; other browsers were signed out.\n`);
     });
-  example(password, "holdfast password", "pass show holdfast | holdfast password");
+  example(password, "holdfast password", "holdfast password < file-with-the-password");
 }

@@ -16,6 +16,7 @@ import { addProgramCommands } from "./program-commands.ts";
 import { addRegistryCommands } from "./registry-commands.ts";
 import { addStatusCommand } from "./status-command.ts";
 import { addTokenCommands } from "./token-commands.ts";
+import { addUnitCommand } from "./unit-command.ts";
 import { addUserCommands } from "./user-commands.ts";
 
 export function buildProgram(tree: Tree): Command {
@@ -43,6 +44,7 @@ export function buildProgram(tree: Tree): Command {
   addContextCommands(program, tree);
   addDatabaseCommands(program, tree);
   addBackupCommands(program, tree);
+  addUnitCommand(program, tree);
   addCompletion(program, tree);
   inherit(program);
   return program;

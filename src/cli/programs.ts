@@ -34,6 +34,12 @@ type BackupOptions = {
 };
 
 export type Programs = {
+  /** The text of a systemd unit for this installation. */
+  readonly controllerUnit: (options: {
+    readonly isEmbedded: boolean;
+    readonly account: string;
+    readonly listen: string;
+  }) => string;
   /** Looks at this machine and changes nothing. */
   readonly checkMachine: (options: { readonly root?: string }) => Promise<readonly Check[]>;
   readonly up: (options: {

@@ -8,7 +8,7 @@ import type { Model } from "../protocol/registry-schema.ts";
 import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { ago, fields, table, visible } from "./table.ts";
-import { connect, printJson } from "./terminal.ts";
+import { connect, printJson, type Terminal } from "./terminal.ts";
 import { parseSize } from "./units.ts";
 
 export function addRegistryCommands(program: Command, tree: Tree): void {
@@ -38,7 +38,7 @@ function addModelCommands(program: Command, { terminal }: Tree): void {
     .option("--memory <size>", "least memory of a node for it, such as 12GiB", parseSize)
     .addOption(new Option("--arch <arch>", "only this architecture").choices(["x64", "arm64"]))
     .option("--marker <text>", "what only this model's server answers")
-    .option("--description <text>")
+    .option("--description <text>", "what it is for")
     .action(async (name: string, { memory, arch, marker, description, json }: AddModel) => {
       const needs = {
         ...(memory === undefined ? {} : { memoryBytes: memory }),
@@ -53,7 +53,10 @@ function addModelCommands(program: Command, { terminal }: Tree): void {
       terminal.stdout.write(`Registered ${made.name} (${needsText(made)}).\n`);
     });
   example(add, "holdfast model add qwen3-8b --memory 12GiB --marker qwen3-8b-q4");
+  addModelLooks(model, terminal);
+}
 
+function addModelLooks(model: Command, terminal: Terminal): void {
   const list = printing(model.command("list"))
     .description("List models")
     .action(async ({ json }) => {
@@ -124,7 +127,7 @@ function addProjectCommands(program: Command, { terminal }: Tree): void {
   const add = printing(project.command("add"))
     .argument("<name>")
     .description("Register a project")
-    .option("--description <text>")
+    .option("--description <text>", "what it is for")
     .action(async (name: string, { description, json }: { description?: string; json?: boolean }) => {
       const body = { name, ...(description === undefined ? {} : { description }) };
       const made = await connect(terminal).call("projectAdd", { body });

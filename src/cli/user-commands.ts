@@ -83,7 +83,7 @@ function addChanges(user: Command, { terminal }: Tree): void {
     .argument("<user>", "name or id")
     .argument("<role>", userRoles.join(" or "))
     .description("Make a user admin or member; counts from their next request on")
-    .action(async (wanted: string, wantedRole: string, { json }) => {
+    .action(async (wanted: string, wantedRole: string, { json }: { json?: boolean }) => {
       const known = userRoles.find((candidate) => candidate === wantedRole);
       if (known === undefined) throw new Failure("usage", `a role is ${userRoles.join(" or ")}, not ${wantedRole}`);
       const client = connect(terminal);
@@ -100,7 +100,7 @@ function addChanges(user: Command, { terminal }: Tree): void {
     const command = printing(user.command(verb))
       .argument("<user>", "name or id")
       .description(description)
-      .action(async (wanted: string, { json }) => {
+      .action(async (wanted: string, { json }: { json?: boolean }) => {
         const client = connect(terminal);
         say(await client.call(route, { params: { userId: (await findUser(client, wanted)).id } }), json);
       });

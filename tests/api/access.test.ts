@@ -17,11 +17,13 @@ import { routes } from "../../src/protocol/routes.ts";
 import { systemRandom } from "../../src/std/random.ts";
 import { newNodeKey, pairWith } from "../kit/node-double.ts";
 import { createWorld, type World } from "../kit/world.ts";
+import { secondOrganisation } from "./kit.ts";
 
 const table = Object.entries(routes) as [string, Route][];
 const ID = "0".repeat(26);
+const prefixes: Readonly<Record<string, string>> = { credential: "cred", project: "proj" };
 const someAddress = (route: Route): string =>
-  route.path.replace(":jobId", `job_${ID}`).replace(":nodeId", `node_${ID}`).replace(":credentialId", `cred_${ID}`);
+  route.path.replace(/:(\w+)Id/g, (_, noun: string) => `${prefixes[noun] ?? noun}_${ID}`);
 
 async function send(world: World, route: Route, credential: string | undefined, body: unknown = {}) {
   const response = await fetch(world.url + someAddress(route), {
@@ -164,36 +166,18 @@ test("two organisations never see each other, with a token, with a node and in t
   const world = await createWorld(t);
   const mine = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
   await world.node("anna");
-  const stranger = await secondOrganisation(world);
+  const { client: stranger, node: foreign } = await secondOrganisation(world);
   assert.deepEqual((await stranger.call("jobList", {})).items, []);
-  assert.deepEqual((await stranger.call("nodeList", {})).items, []);
+  assert.deepEqual(
+    (await stranger.call("nodeList", {})).items.map(({ id }) => id),
+    [foreign.nodeId],
+  );
   await assert.rejects(stranger.call("jobShow", { params: { jobId: mine.id } }), { code: "not_found" });
   await assert.rejects(stranger.call("jobCancel", { params: { jobId: mine.id } }), { code: "not_found" });
-  const { code } = await stranger.call("pairingCreate", { body: { name: "anna" } });
-  const key = newNodeKey();
-  const { nodeId } = await pairWith(world.url, code, key);
-  const { NodeDouble } = await import("../kit/node-double.ts");
-  const foreign = new NodeDouble({ baseUrl: world.url, nodeId, credential: key.credential });
-  await foreign.hello();
   assert.deepEqual(await foreign.claim(5), []);
   assert.equal(await foreign.start(mine.id, "1"), "unknown");
   assert.equal(await foreign.end(mine.id, "1"), "unknown");
 });
-
-async function secondOrganisation(world: World) {
-  const secret = drawSecret("token", systemRandom);
-  const [org, user, cred] = [world.ids("org"), world.ids("user"), world.ids("cred")];
-  await world.sql("insert into app.organisation (id, name) values ($1, 'other')", [org]);
-  await world.sql(`insert into app."user" (organisation_id, id, name, role) values ($1, $2, 'admin', 'admin')`, [
-    org,
-    user,
-  ]);
-  await world.sql(
-    `insert into app.credential (organisation_id, id, kind, name, user_id, hash, scopes) values ($1, $2, 'token', 't', $3, $4, '{fleet:read,fleet:write,fleet:admin}')`,
-    [org, cred, user, hashSecret(secret)],
-  );
-  return createClient({ baseUrl: world.url, credential: secret });
-}
 
 test("P5: with no organisation set every store function sees nothing, and a query without a filter cannot cross", async (t) => {
   const world = await createWorld(t);

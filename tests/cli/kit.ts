@@ -31,6 +31,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     up: record,
     controller: record,
     agent: record,
+    controllerUnit: (options) => JSON.stringify(options),
     checkMachine: notHere,
     dbMigrate: notHere,
     dbStatus: notHere,
@@ -82,7 +83,7 @@ export function homeOf(t: TestContext, world: World): Home {
   return {
     ...home,
     start: (args, env) => home.start(args, { ...own, ...env }),
-    run: (args, env) => home.run(args, { ...own, ...env }),
+    run: (args, env, input) => home.run(args, { ...own, ...env }, input),
   };
 }
 

@@ -26,7 +26,8 @@ export type Home = {
   readonly directory: string;
   readonly root: string;
   readonly start: (args: readonly string[], env?: Record<string, string>) => Running;
-  readonly run: (args: readonly string[], env?: Record<string, string>) => Promise<Finished>;
+  /** input: what standard input holds; nothing without it. */
+  readonly run: (args: readonly string[], env?: Record<string, string>, input?: string) => Promise<Finished>;
 };
 
 export type Finished = { readonly code: number | string; readonly stdout: string; readonly stderr: string };
@@ -42,9 +43,9 @@ export function createHome(t: TestContext): Home {
     await Promise.all(running.map((one) => one.ended));
     fs.rmSync(directory, { recursive: true, force: true });
   });
-  const start = (args: readonly string[], env: Record<string, string> = {}): Running => {
+  const start = (args: readonly string[], env: Record<string, string> = {}, input?: string): Running => {
     const child = spawn(process.execPath, [program, ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"] ?? "",
         HOME: directory,
@@ -55,12 +56,14 @@ export function createHome(t: TestContext): Home {
         ...env,
       },
     });
+    child.stdin?.on("error", () => {}).end(input);
+    const streams = { stdout: child.stdout, stderr: child.stderr };
     const texts = { stdout: "", stderr: "" };
     const pieces: Buffer[] = [];
-    child.stdout.on("data", (piece: Buffer) => pieces.push(piece));
+    streams.stdout?.on("data", (piece: Buffer) => pieces.push(piece));
     for (const stream of ["stdout", "stderr"] as const) {
       const decoder = new TextDecoder();
-      child[stream].on("data", (piece: Buffer) => {
+      streams[stream]?.on("data", (piece: Buffer) => {
         texts[stream] += decoder.decode(piece, { stream: true });
       });
     }
@@ -81,8 +84,8 @@ export function createHome(t: TestContext): Home {
     directory,
     root,
     start,
-    run: async (args, env) => {
-      const one = start(args, env);
+    run: async (args, env, input) => {
+      const one = start(args, env, input);
       return { code: await one.ended, stdout: one.stdout(), stderr: one.stderr() };
     },
   };

@@ -100,7 +100,7 @@ export async function createWorld(t: TestContext, config: Partial<ControllerConf
 type Sql = <Row>(text: string, params?: readonly unknown[]) => Promise<readonly Row[]>;
 
 /** Every job's ledger is gap-free, ends where the row says, and its epochs never fall. */
-async function assertLedgers(sql: Sql): Promise<void> {
+export async function assertLedgers(sql: Sql): Promise<void> {
   const rows = await sql<{ id: string; seq: number; seqs: number[]; epochs: string[] }>(
     `select j.id, j.seq, array_agg(e.seq order by e.seq) as seqs, array_agg(e.epoch order by e.seq) as epochs
        from app.job j left join app.job_event e on e.job_id = j.id group by j.organisation_id, j.id, j.seq`,

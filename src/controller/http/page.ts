@@ -28,13 +28,13 @@ export function addPage(server: FastifyInstance, directory: string | undefined, 
       cacheControl: false,
       setHeaders: (reply, file) => {
         reply.header("cache-control", isHashed(file) ? "public, max-age=31536000, immutable" : "no-cache");
-        securityHeaders((name, value) => reply.header(name, value));
+        securityHeaders((name, value) => void reply.header(name, value));
       },
     });
   }
   server.setNotFoundHandler((request, reply) => {
     if (!isForPage(request)) return notFound(request, reply);
-    securityHeaders((name, value) => reply.header(name, value));
+    securityHeaders((name, value) => void reply.header(name, value));
     reply.header("cache-control", "no-cache");
     if (isBuilt) return reply.sendFile("index.html");
     return reply.code(503).type("text/html; charset=utf-8").send(NOT_BUILT);
