@@ -74,10 +74,16 @@ function summaryOf(directory: string, manifest: Manifest, tookMs: number): Backu
   const { format, holdfast, server, takenAt, tables } = manifest;
   const sum = (key: "rows" | "bytes"): number => tables.reduce((total, table) => total + table[key], 0);
   return {
-    ...{ directory, format, holdfast, server, takenAt },
+    directory,
+    format,
+    holdfast,
+    server,
+    takenAt,
     migrations: manifest.migrations.map(({ name }) => name),
     tables: tables.map(({ name, rows, bytes }) => ({ name, rows, bytes })),
-    ...{ rows: sum("rows"), bytes: sum("bytes"), tookMs: Math.round(tookMs) },
+    rows: sum("rows"),
+    bytes: sum("bytes"),
+    tookMs: Math.round(tookMs),
   };
 }
 

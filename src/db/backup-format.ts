@@ -102,7 +102,7 @@ export async function checkFile({ directory, table, signal }: FileCheck): Promis
   } catch (error) {
     signal.throwIfAborted();
     if (codeOf(error) === "ENOENT") throw damaged(`${file} is missing`, error);
-    if (/^Z_/.test(codeOf(error))) throw damaged(`${file} is damaged: ${messageOf(error)}`, error);
+    if (codeOf(error).startsWith("Z_")) throw damaged(`${file} is damaged: ${messageOf(error)}`, error);
     throw new Failure("backup_missing", `${file} cannot be read: ${messageOf(error)}`, { cause: error });
   }
   if (packed.sizeBytes !== table.bytes)

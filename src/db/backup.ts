@@ -30,7 +30,7 @@ export type BackupOptions = {
 /** Called again and again with a table and the bytes of it that have gone through so far. */
 export type Progress = (table: string, bytes: number) => void;
 
-/** The fastest level still takes logs to a tenth; see docs/decisions/0009-backup.md. */
+/** The fastest level still takes logs to a fifth; see docs/decisions/0009-backup.md. */
 const GZIP_LEVEL = 1;
 
 export async function writeBackup(connection: ConnectionOptions, options: BackupOptions): Promise<Manifest> {

@@ -175,11 +175,10 @@ export async function createCluster({ root, binaries, dataDirectory, account }: 
   }
 }
 
-const INITDB = [
-  ...["--username", OWNER, "--auth", "trust", "--encoding", "UTF8"],
-  ...["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"],
-  ...["--data-checksums", "--no-instructions"],
-];
+const INITDB =
+  `--username ${OWNER} --auth trust --encoding UTF8 --locale-provider builtin --builtin-locale C.UTF-8 --locale C --data-checksums --no-instructions`.split(
+    " ",
+  );
 
 /** What starts that were killed left beside this place. */
 export function removePartials(dataDirectory: string): void {

@@ -7,7 +7,7 @@ import fs from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
-import { Failure, messageOf } from "../std/errors.ts";
+import { codeOf, Failure, messageOf } from "../std/errors.ts";
 import { fileFailure, makeDirectory } from "../std/files.ts";
 
 const ACCOUNT = "holdfast-db";
@@ -34,13 +34,25 @@ export function installBinaries(root: string): string {
     openToAll(partial);
     fs.renameSync(partial, target);
   } catch (error) {
+    const isFull = isFullDisk(root, error);
     fs.rmSync(partial, { recursive: true, force: true });
     // Another process may have been faster: its copy is as good.
     if (fs.existsSync(path.join(target, "bin", "postgres"))) return target;
+    if (isFull) throw new Failure("disk_full", `no space is left to write ${target}`, { cause: error });
     throw fileFailure(target, error);
   }
   return target;
 }
+
+/** cpSync says EIO for a disk that is full, and leaves it so. */
+function isFullDisk(root: string, error: unknown): boolean {
+  if (codeOf(error) !== "EIO") return false;
+  const { bavail, bsize } = fs.statfsSync(root);
+  return bavail * bsize < COPY_NEEDS_BYTES;
+}
+
+/** The largest file of the binaries is smaller. */
+const COPY_NEEDS_BYTES = 32 * 2 ** 20;
 
 /** Binaries of this major version that an earlier Holdfast left in the root, the newest of them. */
 export function findBinaries(root: string, major: string): string | undefined {
