@@ -68,7 +68,7 @@ test("without the pinned runtime an older Node says in one line what to do and e
   const [command = "", ...argv] = oldNode(makeCheckout(t, { hasRuntime: false }), false);
   const { status, stdout, stderr } = spawnSync(command, argv, { encoding: "utf8" });
   assert.equal(stdout, "");
-  assert.match(stderr, /^holdfast: needs Node 24, this is 20\.0\.0 .*npm install --include=optional.*\n$/);
+  assert.match(stderr, /^holdfast: needs Node 24\.7, this is 20\.0\.0 .*npm install --include=optional.*\n$/);
   assert.equal(status, 69);
 });
 

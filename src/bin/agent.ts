@@ -63,7 +63,7 @@ export async function runAgentCommand(
 ): Promise<number> {
   const root = rootFrom(env, options.root);
   const secrets = takeSecrets(env);
-  const log = stderrLog();
+  const log = await stderrLog(env);
   makeDirectory(root, 0o755);
   makeDirectory(nodeDirectory(root), 0o700);
   await using stack = new AsyncDisposableStack();

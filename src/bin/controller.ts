@@ -28,7 +28,7 @@ export async function runController(
 ): Promise<number> {
   const { host, port } = listenFrom(env, options.listen);
   const config = { ...configFrom(env), version: VERSION };
-  const log = stderrLog();
+  const log = await stderrLog(env);
   await using stack = new AsyncDisposableStack();
   const database =
     options.embedded === true

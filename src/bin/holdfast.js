@@ -10,16 +10,23 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-const RUNTIME_MAJOR = 24;
+/** 24.7 is the first with argon2 in node:crypto. */
+const RUNTIME = "24.7";
 /** sysexits(3): EX_UNAVAILABLE. */
 const NO_RUNTIME = 69;
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP"];
 
-if (Number(process.versions.node.split(".")[0]) >= RUNTIME_MAJOR) {
+if (isAtLeast(process.versions.node, RUNTIME)) {
   cacheCompiledCode();
   await import("./holdfast.ts");
 } else {
   runOn(pinnedRuntime());
+}
+
+function isAtLeast(version, wanted) {
+  const [major, minor] = version.split(".").map(Number);
+  const [wantedMajor, wantedMinor] = wanted.split(".").map(Number);
+  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 }
 
 /** The program's own cache in the user's home: what lies in a shared /tmp could have been put there by somebody else. */
@@ -46,8 +53,8 @@ function pinnedRuntime() {
     return runtime;
   } catch {
     process.stderr.write(
-      `holdfast: needs Node ${RUNTIME_MAJOR}, this is ${process.versions.node} and ${name} is not installed: ` +
-        `run npm install --include=optional, or use Node ${RUNTIME_MAJOR} from https://nodejs.org\n`,
+      `holdfast: needs Node ${RUNTIME}, this is ${process.versions.node} and ${name} is not installed: ` +
+        `run npm install --include=optional, or use Node ${RUNTIME} from https://nodejs.org\n`,
     );
     process.exit(NO_RUNTIME);
   }

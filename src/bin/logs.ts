@@ -5,6 +5,7 @@ import fs from "node:fs";
 import { pino } from "pino";
 import { fileFailure } from "../std/files.ts";
 import type { Log } from "../std/log.ts";
+import { type Environment, logLevelFrom } from "./settings.ts";
 
 /** A log of more than this is moved aside to FILE.1 at the next start. */
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
@@ -15,12 +16,20 @@ const options = {
   formatters: { level: (label: string) => ({ level: label }) },
 };
 
-export function stderrLog(level = "info"): Log {
-  return pino({ ...options, level }, pino.destination({ fd: 2, sync: true }));
+/** JSON lines; on a terminal, lines for people. */
+export async function stderrLog(env: Environment): Promise<Log> {
+  const level = logLevelFrom(env);
+  // A logger of pino looks like a promise to TypeScript.
+  const json = (): Log => pino({ ...options, level }, pino.destination({ fd: 2, sync: true }));
+  if (!process.stderr.isTTY) return json();
+  const { default: pretty } = await import("pino-pretty");
+  const stream = pretty({ destination: 2, sync: true, translateTime: "SYS:HH:MM:ss" });
+  const log: Log = pino({ base: null, level }, stream);
+  return log;
 }
 
-export function fileLog(file: string): Log {
-  return pino(options, pino.destination({ fd: openLogFile(file), sync: true }));
+export function fileLog(file: string, env: Environment = {}): Log {
+  return pino({ ...options, level: logLevelFrom(env) }, pino.destination({ fd: openLogFile(file), sync: true }));
 }
 
 /** Opens a log file for appending, readable by its owner only; an overlong one is moved aside first. */

@@ -38,6 +38,18 @@ export function listenFrom(env: Environment, option?: string): Listen {
   return { host: host === "" ? "127.0.0.1" : host, port };
 }
 
+const logLevels = ["debug", "info", "warn", "error"] as const;
+
+export function logLevelFrom(env: Environment): (typeof logLevels)[number] {
+  const given = env["HOLDFAST_LOG_LEVEL"] ?? "info";
+  const level = logLevels.find((known) => known === given);
+  if (level !== undefined) return level;
+  const problem = `must be one of ${logLevels.join(", ")}, not ${given}`;
+  throw new Failure("config_invalid", `HOLDFAST_LOG_LEVEL ${problem}`, {
+    details: [{ place: "HOLDFAST_LOG_LEVEL", problem }],
+  });
+}
+
 /** Durations that tests scale down; an operator has little reason to. */
 const durations = {
   HOLDFAST_LEASE_MS: "leaseMs",

@@ -44,7 +44,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
     failed.abort(new Failure("database_ended", `the embedded PostgreSQL ended by itself: ${why}`)),
   );
 
-  const log = fileLog(path.join(root, "controller.log"));
+  const log = fileLog(path.join(root, "controller.log"), env);
   const controller = await steps.run("controller", async () =>
     stack.use(
       await startController({
