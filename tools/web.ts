@@ -7,6 +7,8 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { systemClock } from "../src/std/clock.ts";
+import { takeLock } from "../src/std/lock.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** What the page is made from, by tsconfig.web.json and src/DEPS. */
@@ -20,6 +22,8 @@ const SOURCES = [
 ];
 const SHARED = ["src/std", "src/protocol", "src/client"];
 const STAMP = "web/dist/.stamp";
+const LOCK = "web/.dist-lock";
+const LOOK_EVERY_MS = 50;
 
 function filesBelow(place: string): readonly string[] {
   if (!fs.statSync(path.join(root, place)).isDirectory()) return [place];
@@ -62,15 +66,30 @@ function build(stamp: string): void {
   }
 }
 
-/** Returns what to say: nothing when the page that is there is the right one. */
-export function ensureWeb(): string {
-  const stamp = fingerprint();
-  if (isCurrent(stamp)) return "";
-  // npm ci --omit=dev: then the page must have been built before, and the one that is there stays.
-  if (!fs.existsSync(path.join(root, "node_modules/vite"))) return "The page was not built: vite is not installed.\n";
-  const began = performance.now();
-  build(stamp);
-  return `Built the page in ${((performance.now() - began) / 1000).toFixed(1)} s.\n`;
+/** Test files run side by side, and a person may start at the same time: one builds, the others wait for it. */
+async function alone(): Promise<() => void> {
+  for (;;) {
+    const lock = takeLock(path.join(root, LOCK), `process ${process.pid} builds the page`);
+    if (lock.kind === "taken") return lock.release;
+    await systemClock.sleep(LOOK_EVERY_MS);
+  }
 }
 
-if (import.meta.main) process.stdout.write(ensureWeb());
+/** Returns what to say: nothing when the page that is there is the right one. */
+export async function ensureWeb(): Promise<string> {
+  if (isCurrent(fingerprint())) return "";
+  // npm ci --omit=dev: then the page must have been built before, and the one that is there stays.
+  if (!fs.existsSync(path.join(root, "node_modules/vite"))) return "The page was not built: vite is not installed.\n";
+  const release = await alone();
+  try {
+    const stamp = fingerprint();
+    if (isCurrent(stamp)) return "";
+    const began = performance.now();
+    build(stamp);
+    return `Built the page in ${((performance.now() - began) / 1000).toFixed(1)} s.\n`;
+  } finally {
+    release();
+  }
+}
+
+if (import.meta.main) process.stdout.write(await ensureWeb());

@@ -52,7 +52,7 @@ export type WebWorld = World & {
 };
 
 export async function createWebWorld(t: TestContext): Promise<WebWorld> {
-  ensureWeb();
+  await ensureWeb();
   const world = await createWorld(t, {}, pageDirectory);
   const browser = await sharedBrowser();
   const faults: string[] = [];
@@ -91,10 +91,15 @@ function watch(page: Page, faults: string[]): void {
   });
 }
 
-/** Claims and starts the next job, as an agent would. */
-export async function startNext(node: NodeDouble) {
+const RENEW_MS = 500;
+
+/** Claims and starts the next job and keeps its lease, as an agent would. */
+export async function startNext(t: TestContext, node: NodeDouble) {
   const [claimed] = await node.claim(1, { waitMs: 5_000 });
   assert.ok(claimed !== undefined, "there was no job to claim");
   assert.equal(await node.start(claimed.jobId, claimed.epoch), "done");
+  // Once the job has ended there is nothing to renew, and the controller is gone before this is cleared.
+  const timer = setInterval(() => void node.renew(claimed.jobId, claimed.epoch).catch(() => undefined), RENEW_MS);
+  cleanupOf(t).defer(() => clearInterval(timer));
   return claimed;
 }

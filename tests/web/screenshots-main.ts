@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import type { NodeDouble } from "../kit/node-double.ts";
 import { createWebWorld, linkFor, startNext, type WebWorld } from "./kit.ts";
@@ -22,16 +22,16 @@ const submitter =
   (command: string[], more: object = {}) =>
     world.admin.call("jobSubmit", { body: { command, ...more } });
 
-async function endTen(world: WebWorld, anna: NodeDouble): Promise<void> {
+async function endTen(t: TestContext, world: WebWorld, anna: NodeDouble): Promise<void> {
   const submit = submitter(world);
   for (const [index, exitCode] of [0, 0, 0, 1, 0, 0, 2, 0, 0, 0].entries()) {
     await submit(["python3", "evaluate.py", "--shard", String(index)], { project: "night-runs" });
-    const { jobId, epoch } = await startNext(anna);
+    const { jobId, epoch } = await startNext(t, anna);
     await anna.end(jobId, epoch, { exitCode, result: { accuracy: 0.93, tokens: "9007199254740993" } });
   }
 }
 
-async function furnish(world: WebWorld) {
+async function furnish(t: TestContext, world: WebWorld) {
   const gpu = {
     kind: "gpu" as const,
     vendor: "NVIDIA",
@@ -64,7 +64,7 @@ async function furnish(world: WebWorld) {
   await world.admin.call("projectAdd", { body: { name: "night-runs", description: "what runs while nobody looks" } });
   await world.admin.call("userCreate", { body: { name: "bea", role: "member" } });
   await world.admin.call("userCreate", { body: { name: "carl-with-a-long-name-that-goes-on", role: "admin" } });
-  await endTen(world, anna);
+  await endTen(t, world, anna);
   const submit = submitter(world);
   await world.sql(
     "update app.job set finished_at = finished_at - (random() * interval '50 minutes') where finished_at is not null",
@@ -80,7 +80,7 @@ async function furnish(world: WebWorld) {
       timeLimitMs: 7_200_000,
     },
   );
-  const { jobId, epoch } = await startNext(anna);
+  const { jobId, epoch } = await startNext(t, anna);
   const lines = Array.from({ length: 400 }, (_, step) => `step ${step} loss ${(2 / (step + 1)).toFixed(4)}`).join("\n");
   await anna.log(jobId, epoch, { offset: 0, text: `${lines}\n` });
   await anna.log(jobId, epoch, {
@@ -110,7 +110,7 @@ test("pictures of every page", async (t) => {
   await emptyPage.getByText("No node yet").waitFor();
   await emptyPage.screenshot({ path: path.join(folder, "empty-light.png"), fullPage: true });
   const world = await createWebWorld(t);
-  const { jobId, nodeId, stop } = await furnish(world);
+  const { jobId, nodeId, stop } = await furnish(t, world);
   const addresses = {
     overview: "/",
     nodes: "/nodes",
@@ -143,7 +143,7 @@ test("pictures of every page", async (t) => {
       );
       await shoot(page, name);
       const width = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
-      if (width !== 0) process.stdout.write(`${name} ${shape}: ${String(width)} px too wide\n`);
+      if (Number(width) > 0) process.stdout.write(`${name} ${shape}: ${String(width)} px too wide\n`);
     }
     await page.goto("/nodes");
     await page.getByRole("button", { name: "Pair a machine" }).click();

@@ -4,7 +4,7 @@
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../../../src/protocol/job-schema.ts";
 import { shellLine, shorten } from "../../../src/std/text.ts";
-import type { Column } from "../parts/page.tsx";
+import { type Column, none } from "../parts/page.tsx";
 import { JobState } from "../parts/state.tsx";
 import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
@@ -27,7 +27,7 @@ export const nodeOfJob: Column<Job> = {
   head: "Node",
   cell: (job) =>
     job.nodeId === null ? (
-      <span className="quiet">–</span>
+      none
     ) : (
       <Link to="/nodes/$nodeId" params={{ nodeId: job.nodeId }}>
         <Foreign text={job.nodeName ?? job.nodeId} />
@@ -42,7 +42,7 @@ const why: Column<Job> = {
     const code = job.exitCode === null || job.exitCode === 0 ? null : `exit code ${job.exitCode}`;
     const text = job.blocked ?? code ?? job.reason;
     return text === null ? (
-      <span className="quiet">–</span>
+      none
     ) : (
       <span className="cut" title={text}>
         <Foreign text={text} />
@@ -57,9 +57,9 @@ const project: Column<Job> = {
   head: "Project",
   cell: (job) =>
     job.project === null ? (
-      <span className="quiet">–</span>
+      none
     ) : (
-      <Link to="/jobs" search={{ project: job.project }}>
+      <Link to="/jobs" search={{ project: job.project }} className="cut">
         {job.project}
       </Link>
     ),

@@ -113,8 +113,8 @@ export function RunFields({ draft, onChange, faultsOf }: CommandFieldsProps) {
         />
         <TextField
           label="Retries"
-          placeholder="after a loss only"
-          hint="after a failure too"
+          placeholder="0"
+          hint="after failures; a lost node is made good anyway"
           value={draft.retries}
           onChange={(retries) => onChange({ retries })}
           faults={faultsOf("retries")}

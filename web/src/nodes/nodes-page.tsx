@@ -99,7 +99,8 @@ function PairingCode({ made, onClose }: { readonly made: Reply<"pairingCreate">;
       <CommandLine text={`npx holdfast agent --join ${window.location.origin}`} />
       {isLocal(window.location.hostname) && (
         <p className="note warn">
-          ▲ This address is of this machine only: start the controller with --listen HOST:PORT for others to reach it.
+          ▲ This address is of this machine only: start the controller with <code>--listen HOST:PORT</code> for others
+          to reach it.
         </p>
       )}
       <div className="buttons">

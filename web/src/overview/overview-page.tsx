@@ -95,7 +95,7 @@ function Tiles({ overview }: { readonly overview: Overview }) {
       <Tile
         name="Jobs running"
         value={`${jobs.running + jobs.leased}`}
-        about={jobs.leased > 0 ? `${jobs.leased} about to begin` : "all have begun"}
+        about={jobs.leased > 0 ? `${jobs.leased} about to begin` : "none about to begin"}
       />
     </dl>
   );

@@ -67,6 +67,9 @@ export function Facts({ rows }: { readonly rows: readonly Fact[] }) {
   );
 }
 
+/** In a cell that has nothing to show; on a narrow screen such cells are left out. */
+export const none = <span className="quiet none">–</span>;
+
 export type Column<Row> = {
   readonly head: string;
   readonly cell: (row: Row) => ReactNode;
@@ -104,7 +107,7 @@ export function Table<Row>({ label, columns, rows, keyOf, empty, isFaded }: Tabl
           <tr key={keyOf(row)} className={isFaded?.(row) === true ? "faded" : undefined}>
             {columns.map((column) => (
               <td key={column.head} data-head={column.head} className={classOf(column)}>
-                {column.cell(row)}
+                <div>{column.cell(row)}</div>
               </td>
             ))}
           </tr>

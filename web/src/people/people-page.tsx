@@ -26,7 +26,10 @@ function columnsOf(
       head: "User",
       cell: (user) => (
         <>
-          <Foreign text={user.name} /> {user.id === ownId && <span className="quiet">(you)</span>}
+          <span className="cut">
+            <Foreign text={user.name} />
+          </span>{" "}
+          {user.id === ownId && <span className="quiet">(you)</span>}
         </>
       ),
     },
