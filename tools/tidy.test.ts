@@ -52,6 +52,15 @@ const faults: readonly [claim: string, files: Record<string, string>, problem: R
     { "tools/a.sh": "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\nexit\n" },
     /^tools\/a\.sh:3: no header/,
   ],
+  [
+    "a page that imports a server's folder",
+    {
+      "src/DEPS": `${clean["src/DEPS"]}db: std\nweb: std protocol\n`,
+      "src/db/pool.ts": `${HEAD}export const pool = 1;\n`,
+      "web/src/page.ts": `${HEAD}import { pool } from "../../src/db/pool.ts";\nif (pool === 1) fetch("/");\n`,
+    },
+    /^web\/src\/page\.ts:4: web imports db \(src\/db\/pool\.ts\); /,
+  ],
   ["a long file", { "src/std/a.ts": long }, /^src\/std\/a\.ts:401: 403 lines, more than 400; split it/],
   [
     "a file name that says nothing",

@@ -3,7 +3,7 @@
 
 import { stripVTControlCharacters } from "node:util";
 
-export { ago, commandLine, span, visible } from "../std/text.ts";
+export { ago, commandLine, visible } from "../std/text.ts";
 
 const GAP = "  ";
 

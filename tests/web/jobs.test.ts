@@ -98,6 +98,25 @@ test("a long log is shown in part only, follows its end until one scrolls up, is
   assert.equal(bytes, offset);
 });
 
+test("a character that is cut in two by the end of a chunk is shown whole", async (t) => {
+  const world = await createWebWorld(t);
+  const node = await world.node("anna");
+  await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+  const { jobId, epoch } = await startNext(t, node);
+  const bytes = Buffer.from("grün und 日本\n");
+  const { sessionId } = node;
+  for (const [offset, end] of [
+    [0, 3],
+    [3, 11],
+    [11, bytes.length],
+  ] as const) {
+    const data = bytes.subarray(offset, end).toString("base64");
+    await node.client.call("nodeLog", { body: { sessionId, jobId, epoch, stream: "stdout", offset, data } });
+  }
+  const page = await world.signedIn(`/jobs/${jobId}`);
+  await log(page).getByText("grün und 日本").waitFor();
+});
+
 test("cancel works from the page, and is then shown as not possible, with the reason", async (t) => {
   const world = await createWebWorld(t);
   const job = await world.admin.call("jobSubmit", { body: { command: ["sleep", "60"] } });

@@ -81,6 +81,24 @@ test("a lost connection is said in words, and goes on by itself when the control
   await page.getByRole("link", { name: "echo after" }).waitFor();
 });
 
+test("a hidden tab holds no stream, and is up to date when it is looked at again", async (t) => {
+  const world = await createWebWorld(t);
+  const page = await world.signedIn("/jobs");
+  await page.getByText("live", { exact: true }).waitFor();
+  const look = (state: "hidden" | "visible") =>
+    page.evaluate(
+      `Object.defineProperty(document, "visibilityState", { get: () => "${state}", configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
+    );
+  const ended = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/v1/changes"));
+  await look("hidden");
+  await ended;
+  await world.admin.call("jobSubmit", { body: { command: ["echo", "meanwhile"] } });
+  const begun = page.waitForRequest((request) => request.url().endsWith("/v1/changes"));
+  await look("visible");
+  await begun;
+  await page.getByRole("link", { name: "echo meanwhile" }).waitFor();
+});
+
 test("pairing makes a code, shown once with the lines to run, and a name that is taken is refused with what to do", async (t) => {
   const world = await createWebWorld(t);
   await world.node("anna");

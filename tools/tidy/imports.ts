@@ -50,19 +50,24 @@ function readDeps(tree: Tree): { allowed: Allowed; problems: readonly Problem[] 
     }
     const [head, but, ...names] = rule.split(/\s+/);
     if (head === "everything")
-      allowed.set(folder, (other) => other !== "bin" && !(but === "but" && names.includes(other)));
+      allowed.set(folder, (other) => other !== "bin" && other !== "web" && !(but === "but" && names.includes(other)));
     else allowed.set(folder, (other) => rule.split(/\s+/).includes(other));
   }
   return { allowed, problems };
 }
 
+/** A folder of src; or the page, which lies outside of it and has a line of its own. */
+function importerOf(file: string): string | undefined {
+  return folderOf(file) ?? (file.startsWith("web/src/") ? "web" : undefined);
+}
+
 function undeclared(tree: Tree, allowed: Allowed): readonly Problem[] {
-  const folders = new Set(tree.files.flatMap((file) => folderOf(file.path) ?? []));
+  const folders = new Set(tree.files.flatMap((file) => importerOf(file.path) ?? []));
   return [...folders]
     .filter((folder) => !allowed.has(folder))
     .map((folder) => ({
       rule: "deps",
-      path: `src/${folder}`,
+      path: folder === "web" ? folder : `src/${folder}`,
       line: 1,
       what: "has no line in src/DEPS",
       fix: `add one (${DEPS})`,
@@ -70,16 +75,16 @@ function undeclared(tree: Tree, allowed: Allowed): readonly Problem[] {
 }
 
 function checkEdge({ from, to, line }: Import, allowed: Allowed): readonly Problem[] {
-  const importer = folderOf(from);
+  const importer = importerOf(from);
   if (importer === undefined) return [];
   const problem = (what: string, fix: string): readonly Problem[] => [{ rule: "deps", path: from, line, what, fix }];
-  const imported = folderOf(to);
+  const imported = importerOf(to);
   const testMayUseKit = from.endsWith(".test.ts") && to.startsWith("tests/kit/");
   if (imported === undefined) {
     // package.json and the like are data; what is code outside src is bench, tests, tools or web.
     if (testMayUseKit || !/\.(?:ts|tsx|js|mjs)$/.test(to)) return [];
     return problem(
-      `src imports ${to}`,
+      `${importer === "web" ? "web" : "src"} imports ${to}`,
       `move what is shared into src; nothing imports tests or tools (tools/tidy/imports.ts)`,
     );
   }

@@ -8,6 +8,8 @@ import { type RouteName, routes } from "../../../src/protocol/routes.ts";
 import { codeOf } from "../../../src/std/errors.ts";
 import { api, WHO_KEY } from "./api.ts";
 
+const REFETCH_MS = 60_000;
+
 const WhoContext = createContext<Who | undefined>(undefined);
 export const WhoProvider = WhoContext.Provider;
 
@@ -22,6 +24,8 @@ export function useWho(): Who {
 export function useSession() {
   return useQuery<Who | null>({
     queryKey: WHO_KEY,
+    // A changed role counts from the next request on: the buttons should know it soon.
+    refetchInterval: REFETCH_MS,
     queryFn: async ({ signal }) => {
       try {
         return await api.call("whoami", {}, { signal });
