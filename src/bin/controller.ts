@@ -49,7 +49,11 @@ export async function runController(
   log.info({ context: contextFileFrom(env) }, "this account's command line is set up for it");
   const ended = await Promise.race([
     database.exited,
-    new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true })),
+    new Promise<undefined>((resolve) => {
+      // It may have been told to stop while it started.
+      if (signal.aborted) resolve(undefined);
+      else signal.addEventListener("abort", () => resolve(undefined), { once: true });
+    }),
   ]);
   if (ended !== undefined) throw new Failure("database_ended", `the embedded PostgreSQL ended by itself: ${ended}`);
   log.info({}, "stopping");
