@@ -119,7 +119,7 @@ test("the last admin cannot be disabled or made member, and the page says why; a
   await other.getByText("bea").first().waitFor();
   await page.getByRole("button", { name: "Disable bea" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Disable bea" }).click();
-  await page.getByRole("table").getByText("disabled").waitFor();
+  await page.locator(".state").getByText("disabled").waitFor();
   await other.getByRole("button", { name: "Sign in" }).waitFor();
   await until(
     "bea is disabled",
