@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The boundary of a node: what was started here is known, and is never started twice (promise P9). One durable store before
+// each gate opens; every change is computed from the live record under its tenant's lock. What cannot be trusted refuses
+// every job, across restarts, until an operator decides.
+
+import { type Evidence, isRolledBack, type Loaded, type Tenant } from "../locker/locker.ts";
+import { Failure, messageOf } from "../std/errors.ts";
+import {
+  admitAttempt,
+  type Admitted,
+  type AttemptRef,
+  type AttemptStart,
+  closeAttempt,
+  endAttempt,
+} from "./attempts.ts";
+import { type BoundaryRecord, boundaryFormat, emptyRecord } from "./record.ts";
+
+export { type AttemptRef } from "./attempts.ts";
+export { adjudicate, type Adjudged, type Found } from "./adjudicate.ts";
+export { type AttemptEntry, type BoundaryRecord, storedIdentity } from "./record.ts";
+
+export const BOUNDARY_TENANT = "boundary";
+
+export type BoundaryState =
+  | { readonly kind: "trusted" }
+  /** Refuses every job until an operator resets it. */
+  | { readonly kind: "untrusted"; readonly why: string }
+  /** Written by a newer program: refuses every job until this one is updated; never reset for that. */
+  | { readonly kind: "future"; readonly why: string }
+  /** The last store failed: refuses every job until one succeeds. */
+  | { readonly kind: "unwritable"; readonly why: string };
+
+export type Started =
+  | { readonly kind: "admitted" }
+  | {
+      readonly kind: "refused";
+      readonly reason: Extract<Admitted, { kind: "refused" }>["reason"];
+      readonly text: string;
+    }
+  /** The node, not the job, is at fault. */
+  | { readonly kind: "unable"; readonly text: string };
+
+/** What a tenant's load says about the record, pure. */
+export function readBoundary(loaded: Loaded): { readonly record: BoundaryRecord; readonly state: BoundaryState } {
+  const refuse = (kind: "untrusted" | "future", why: string) => ({ record: emptyRecord, state: { kind, why } });
+  if (loaded.kind === "empty") return { record: emptyRecord, state: { kind: "trusted" } };
+  if (loaded.kind === "discard") return refuse("untrusted", loaded.text);
+  const decoded = boundaryFormat.decode(loaded.record);
+  switch (decoded.kind) {
+    case "ok":
+      return { record: decoded.body, state: { kind: "trusted" } };
+    case "future":
+      return refuse(
+        "future",
+        `its record has version ${decoded.version}, written by a newer Holdfast: update this one`,
+      );
+    case "unknown":
+      return refuse("untrusted", `its record has version ${decoded.version}, which no Holdfast wrote`);
+    case "envelope":
+    case "body":
+    case "convert":
+      return refuse("untrusted", `its record cannot be read: ${decoded.reason}`);
+    default:
+      return decoded satisfies never;
+  }
+}
+
+export class Boundary {
+  readonly #tenant: Tenant;
+  readonly #loaded: Loaded;
+  #state: BoundaryState;
+  #record: BoundaryRecord;
+  /** The bytes that a change was last given or made, decoded: within a batch each change sees what the one before made. */
+  #decoded: { readonly bytes: Uint8Array | undefined; readonly record: BoundaryRecord };
+
+  private constructor(tenant: Tenant, loaded: Loaded) {
+    this.#tenant = tenant;
+    this.#loaded = loaded;
+    const { record, state } = readBoundary(loaded);
+    this.#record = record;
+    this.#state = state;
+    this.#decoded = { bytes: undefined, record: emptyRecord };
+  }
+
+  static async open(tenant: Tenant): Promise<Boundary> {
+    return new Boundary(tenant, await tenant.load());
+  }
+
+  get state(): BoundaryState {
+    return this.#state;
+  }
+
+  /** As last acknowledged. */
+  get record(): BoundaryRecord {
+    return this.#record;
+  }
+
+  /** What this node acknowledged last, to be signed into its heartbeats. */
+  get evidence(): Evidence | undefined {
+    return this.#tenant.evidence;
+  }
+
+  /** What this node itself once said to others: more than the slots know means that all of them went back in time together. */
+  noteEvidence(evidence: readonly Evidence[]): void {
+    if (this.#state.kind === "trusted" && isRolledBack(this.#loaded, evidence))
+      this.#state = {
+        kind: "untrusted",
+        why: "the locker went back in time: this node once acknowledged more than its slots know (an old image or a restored disk?)",
+      };
+  }
+
+  /** Before the gate opens: resolves admitted only when every slot holds the entry. Never throws. */
+  async startAttempt(start: AttemptStart): Promise<Started> {
+    if (this.#state.kind === "untrusted" || this.#state.kind === "future")
+      return { kind: "unable", text: `this node refuses every job: ${this.#state.why}` };
+    let admitted: Admitted | undefined;
+    try {
+      await this.#change((record) => {
+        admitted = admitAttempt(record, start);
+        return admitted.kind === "admitted" ? admitted.record : record;
+      });
+    } catch (error) {
+      return { kind: "unable", text: messageOf(error) };
+    }
+    if (admitted === undefined) throw new Error("bug: a change that was stored has not run");
+    return admitted.kind === "admitted" ? { kind: "admitted" } : admitted;
+  }
+
+  /** Lazily: the exit file holds the ending already. */
+  async endAttempt(ref: AttemptRef, outcome: string): Promise<void> {
+    await this.#change((record) => endAttempt(record, ref, outcome)).catch(() => {});
+  }
+
+  /** The controller has acknowledged the ending. An entry that cannot be removed now is removed by a later start. */
+  async closeAttempt(ref: AttemptRef): Promise<void> {
+    await this.#change((record) => closeAttempt(record, ref)).catch(() => {});
+  }
+
+  /** Whether a store works again: a node that refused for a full disk finds out by itself. */
+  async probe(): Promise<void> {
+    if (this.#state.kind !== "unwritable") return;
+    await this.#change((record) => ({ ...record })).catch(() => {});
+  }
+
+  async #change(change: (record: BoundaryRecord) => BoundaryRecord): Promise<void> {
+    if (this.#state.kind === "untrusted" || this.#state.kind === "future")
+      throw new Failure("boundary_untrusted", this.#state.why);
+    let next = this.#record;
+    try {
+      await this.#tenant.store((bytes) => {
+        const record = bytes === this.#decoded.bytes ? this.#decoded.record : decode(bytes);
+        next = change(record);
+        if (next === record) return undefined;
+        const encoded = boundaryFormat.encode(next);
+        this.#decoded = { bytes: encoded, record: next };
+        return encoded;
+      });
+    } catch (error) {
+      this.#decoded = { bytes: undefined, record: emptyRecord };
+      if (error instanceof Failure && error.code === "store_failed")
+        this.#state = { kind: "unwritable", why: messageOf(error) };
+      throw error;
+    }
+    this.#record = next;
+    if (this.#state.kind === "unwritable") this.#state = { kind: "trusted" };
+  }
+}
+
+function decode(bytes: Uint8Array | undefined): BoundaryRecord {
+  if (bytes === undefined) return emptyRecord;
+  const decoded = boundaryFormat.decode(bytes);
+  if (decoded.kind !== "ok") throw new Error(`bug: the live record does not decode: ${decoded.kind}`);
+  return decoded.body;
+}
+
+/** A new lineage with an empty record: an operator has accepted that jobs may repeat. */
+export async function resetBoundary(tenant: Tenant): Promise<void> {
+  await tenant.reset(boundaryFormat.encode(emptyRecord));
+}
