@@ -7,6 +7,7 @@ import { Failure } from "./errors.ts";
 
 const PIDFD_OPEN = 434;
 const PIDFD_SEND_SIGNAL = 424;
+const PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 
@@ -24,11 +25,21 @@ export function openPidfd(pid: number): number | undefined {
   throw new Failure("system_call_failed", `pidfd_open(${pid}) failed with errno ${errno}`);
 }
 
-/** Sends a signal through the descriptor; false when the process is gone. */
+/** Sends a signal through the descriptor; false when the process is gone. Signal 0 only looks. */
 export function signalPidfd(fd: number, signal: number): boolean {
-  if (Number(syscallSignal(PIDFD_SEND_SIGNAL, fd, signal, null, 0)) === 0) return true;
+  return sendSignal(fd, signal, 0) === "sent";
+}
+
+/** To the whole group that this process leads. Kernels before 6.9 do not know it. */
+export function signalPidfdGroup(fd: number, signal: number): "sent" | "gone" | "unknown" {
+  return sendSignal(fd, signal, PIDFD_SIGNAL_PROCESS_GROUP);
+}
+
+function sendSignal(fd: number, signal: number, flags: number): "sent" | "gone" | "unknown" {
+  if (Number(syscallSignal(PIDFD_SEND_SIGNAL, fd, signal, null, flags)) === 0) return "sent";
   const errno = koffi.errno();
-  if (errno === koffi.os.errno["ESRCH"]) return false;
+  if (errno === koffi.os.errno["ESRCH"]) return "gone";
+  if (errno === koffi.os.errno["EINVAL"] && flags !== 0) return "unknown";
   throw new Failure("system_call_failed", `pidfd_send_signal failed with errno ${errno}`);
 }
 

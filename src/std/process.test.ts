@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { identityOf, isAlive, parseProcessStat, signalIdentity } from "./process.ts";
+import { identityOf, isAlive, parseProcessStat, signalGroup, signalIdentity } from "./process.ts";
 
 test("a command name with spaces and parentheses does not confuse the parser", () => {
   const rest = Array.from({ length: 18 }, (_, index) => index + 4).join(" ");
@@ -34,12 +34,55 @@ test("a process with the same pid but another start, inode or boot is not signal
   if (identity.pidfdInode !== undefined) {
     assert.deepEqual(signalIdentity({ ...identity, pidfdInode: "1" }, 9), { kind: "refused", reason: "reused" });
   }
-  for (const pid of [-1, 0, 1, process.pid]) {
-    assert.deepEqual(signalIdentity({ ...identity, pid }, 9), { kind: "refused", reason: "not-ours-to-signal" });
-  }
+  assert.deepEqual(signalIdentity({ ...identity, pid: process.pid }, 9), { kind: "refused", reason: "reused" });
   assert.equal(isAlive(identity), true, "nothing was signalled");
   child.kill("SIGKILL");
   await once(child, "exit");
+});
+
+test("a record without boot, pid above 1 and start ticks is legacy, and neither it nor our own process is ever signalled", async () => {
+  const child = spawn("sleep", ["60"]);
+  await once(child, "spawn");
+  const identity = identityOf(child.pid ?? 0);
+  assert.ok(identity !== undefined);
+  for (const changed of [
+    { bootId: undefined },
+    { bootId: "" },
+    { startTicks: undefined },
+    { startTicks: "" },
+    { pid: undefined },
+    ...[-1, 0, 1, 1.5, Number.NaN].map((pid) => ({ pid })),
+  ]) {
+    for (const send of [signalIdentity, signalGroup])
+      assert.deepEqual(send({ ...identity, ...changed }, 9), { kind: "refused", reason: "legacy" });
+  }
+  const own = identityOf(process.pid);
+  assert.ok(own !== undefined);
+  for (const send of [signalIdentity, signalGroup])
+    assert.deepEqual(send(own, 9), { kind: "refused", reason: "reused" });
+  assert.equal(isAlive(identity), true, "nothing was signalled");
+  child.kill("SIGKILL");
+  await once(child, "exit");
+});
+
+test("a group is signalled through its leader only, and never our own group", async () => {
+  const leader = spawn("sh", ["-c", "sleep 60 & echo $!; wait"], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  const [line] = (await once(leader.stdout, "data")) as [Buffer];
+  const member = identityOf(Number(line.toString()));
+  const identity = identityOf(leader.pid ?? 0);
+  assert.ok(member !== undefined && identity !== undefined);
+  assert.deepEqual(signalGroup(member, 9), { kind: "refused", reason: "not-group-leader" });
+  const ours = spawn("sleep", ["60"]);
+  await once(ours, "spawn");
+  const inOurs = identityOf(ours.pid ?? 0);
+  assert.ok(inOurs !== undefined);
+  assert.deepEqual(signalGroup(inOurs, 9), { kind: "refused", reason: "not-group-leader" });
+  ours.kill("SIGKILL");
+  assert.deepEqual(signalGroup(identity, 9), { kind: "signalled" });
+  await once(leader, "exit");
+  for (let look = 0; look < 10_000 && isAlive(member); look++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(isAlive(member), false);
+  assert.deepEqual(signalGroup(identity, 9), { kind: "refused", reason: "gone" });
 });
 
 test("a zombie is gone", async () => {

@@ -3,9 +3,9 @@
 // open a pidfd, prove the identity through it, signal through it. No window in which the pid can be reused (promise P7).
 
 import fs from "node:fs";
-import { openPidfd, signalPidfd } from "./linux.ts";
+import { openPidfd, signalPidfd, signalPidfdGroup } from "./linux.ts";
 
-/** Which process, for ever: pids come back, the three together do not within 10 ms of one boot. */
+/** Which process, for ever. Start ticks are 10 ms coarse, so where the kernel gives it the pidfd's inode is compared too. */
 export type Identity = {
   /** /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
@@ -16,7 +16,13 @@ export type Identity = {
   readonly pidfdInode?: string;
 };
 
-export type Refusal = "gone" | "reused" | "other-boot" | "not-ours-to-signal";
+/**
+ * legacy: the record does not say which process (boot, pid above 1 and start ticks are needed). reused: the pid is another
+ * process's now, ours included. not-group-leader: it leads no group, or the group is our own.
+ */
+export type Refusal = "gone" | "reused" | "other-boot" | "legacy" | "not-group-leader";
+/** An identity as an older or a foreign program may have recorded it. */
+export type RecordedIdentity = { readonly [key in keyof Identity]?: Identity[key] | undefined };
 export type Signalled = { readonly kind: "signalled" } | { readonly kind: "refused"; readonly reason: Refusal };
 
 export function bootId(): string {
@@ -99,11 +105,11 @@ function pidOfPidfd(fd: number): string | undefined {
 type Proved = { readonly kind: "same"; readonly fd: number } | { readonly kind: "refused"; readonly reason: Refusal };
 
 /** Opens a pidfd and proves that it is this identity. On "same" the caller closes the descriptor. A zombie is gone. */
-function prove(identity: Identity): Proved {
+function prove(recorded: RecordedIdentity): Proved {
+  const identity = wholeOf(recorded);
+  if (identity === undefined) return { kind: "refused", reason: "legacy" };
   if (identity.bootId !== bootId()) return { kind: "refused", reason: "other-boot" };
-  if (!Number.isInteger(identity.pid) || identity.pid <= 1 || identity.pid === process.pid) {
-    return { kind: "refused", reason: "not-ours-to-signal" };
-  }
+  if (identity.pid === process.pid) return { kind: "refused", reason: "reused" };
   const fd = openPidfd(identity.pid);
   if (fd === undefined) return { kind: "refused", reason: "gone" };
   const stat = readProcessStat(identity.pid);
@@ -112,6 +118,13 @@ function prove(identity: Identity): Proved {
   if (reason === undefined) return { kind: "same", fd };
   fs.closeSync(fd);
   return { kind: "refused", reason };
+}
+
+/** Undefined unless it names one process: what is missing is never guessed, and pid 1, 0 or below is nobody's job. */
+function wholeOf({ bootId, pid, startTicks, pidfdInode }: RecordedIdentity): Identity | undefined {
+  if (bootId === undefined || bootId === "" || startTicks === undefined || !/^\d+$/.test(startTicks)) return undefined;
+  if (pid === undefined || !Number.isInteger(pid) || pid <= 1) return undefined;
+  return { bootId, pid, startTicks, ...(pidfdInode === undefined ? {} : { pidfdInode }) };
 }
 
 function isSame(identity: Identity, stat: ProcessStat, fd: number): boolean {
@@ -134,7 +147,7 @@ function proveSelf(identity: Identity): Proved {
 }
 
 /** Proves the identity, then sends the signal number through the same descriptor. "gone" is success for whoever wants it dead. */
-export function signalIdentity(identity: Identity, signal: number, betweenForTests?: () => void): Signalled {
+export function signalIdentity(identity: RecordedIdentity, signal: number, betweenForTests?: () => void): Signalled {
   const proved = prove(identity);
   if (proved.kind === "refused") return proved;
   try {
@@ -143,4 +156,45 @@ export function signalIdentity(identity: Identity, signal: number, betweenForTes
   } finally {
     fs.closeSync(proved.fd);
   }
+}
+
+/** The same to the process group that this identity leads. It proves nothing about the group's end: kill(2) is glad of one member. */
+export function signalGroup(identity: RecordedIdentity, signal: number, betweenForTests?: () => void): Signalled {
+  const proved = prove(identity);
+  if (proved.kind === "refused") return proved;
+  try {
+    const group = readProcessStat(identity.pid ?? 0)?.groupId;
+    const isOurs = group === readProcessStat(process.pid)?.groupId;
+    if (group !== identity.pid || isOurs) return { kind: "refused", reason: "not-group-leader" };
+    betweenForTests?.();
+    const sent = signalPidfdGroup(proved.fd, signal);
+    const isSent = sent === "unknown" ? signalMembers(group, proved.fd, signal) : sent === "sent";
+    return isSent ? { kind: "signalled" } : { kind: "refused", reason: "gone" };
+  } finally {
+    fs.closeSync(proved.fd);
+  }
+}
+
+/** For kernels before 6.9: one by one. While the leader lives no other group can have its number. */
+function signalMembers(group: number | undefined, leader: number, signal: number): boolean {
+  let isAny = false;
+  for (const pid of allPids()) {
+    const fd = openPidfd(pid);
+    if (fd === undefined) continue;
+    try {
+      const isMember = readProcessStat(pid)?.groupId === group && signalPidfd(leader, 0);
+      if (isMember && signalPidfd(fd, signal)) isAny = true;
+    } finally {
+      fs.closeSync(fd);
+    }
+  }
+  return isAny;
+}
+
+/** Every process that /proc shows at this moment. */
+export function allPids(): readonly number[] {
+  return fs
+    .readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 }

@@ -139,8 +139,8 @@ test("does not signal a process of another boot, another start time, or another 
   });
   if (identity.pidfdInode !== undefined)
     assert.deepEqual(await stop({ pidfdInode: "1" }), { kind: "refused", reason: "reused" });
-  assert.deepEqual(await stop({ pid: process.pid }), { kind: "refused", reason: "not-ours-to-signal" });
-  assert.deepEqual(await stop({ pid: 1 }), { kind: "refused", reason: "not-ours-to-signal" });
+  assert.deepEqual(await stop({ pid: process.pid }), { kind: "refused", reason: "reused" });
+  assert.deepEqual(await stop({ pid: 1 }), { kind: "refused", reason: "legacy" });
   assert.equal(runs(String(bystander.pid)), true);
 });
 
