@@ -147,7 +147,7 @@ export function writtenMajor(dataDirectory: string): string {
 }
 
 /** Made beside its place and renamed, so that a start that was killed leaves no half of a database. */
-export async function createCluster({ root, binaries, dataDirectory, account }: Cluster): Promise<void> {
+export async function createCluster({ root, binaries, dataDirectory, account, durable }: Cluster): Promise<void> {
   if (isCluster(dataDirectory)) return;
   // What lies here without a version is not ours, or was damaged. Either way it is not deleted.
   if (fs.existsSync(dataDirectory) && fs.readdirSync(dataDirectory).length > 0)
@@ -161,7 +161,12 @@ export async function createCluster({ root, binaries, dataDirectory, account }: 
     removePartials(dataDirectory);
     fs.mkdirSync(partial, { mode: 0o700 });
     if (account !== undefined) fs.chownSync(partial, account.uid, account.gid);
-    await runInitdb({ binaries, account }, ["--pgdata", partial, ...INITDB]);
+    await runInitdb({ binaries, account }, [
+      "--pgdata",
+      partial,
+      ...INITDB,
+      ...(durable === false ? ["--no-sync"] : []),
+    ]);
     fs.writeFileSync(
       path.join(partial, "pg_hba.conf"),
       "# The directory's mode 0700 decides who may connect.\nlocal all all trust\n",

@@ -3,6 +3,7 @@
 // process (flock). A server that a killed process left is proved to be ours and stopped first.
 
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure } from "../std/errors.ts";
@@ -67,6 +68,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 
 /** Starts what is there, by the binaries of the major version that wrote it; makes no database and migrates none. */
 export async function startAsWritten(options: EmbeddedOptions): Promise<Embedded> {
+  checkOwner(options.root);
   const dataDirectory = databaseOf(options.root);
   await using stack = new AsyncDisposableStack();
   const account = enterRoot(options.root, dataDirectory, stack);
@@ -152,6 +154,7 @@ export type RestoreOptions = EmbeddedOptions & {
 /** Makes the database of a root that has none, whole or not at all, however this process ends. */
 export async function createFilled(options: RestoreOptions): Promise<void> {
   const { root, log, fill } = options;
+  checkOwner(root);
   const dataDirectory = restoringOf(root);
   await using stack = new AsyncDisposableStack();
   const account = enterRoot(root, dataDirectory, stack);
@@ -193,6 +196,13 @@ function fullDisk(root: string, error: unknown): Failure | undefined {
   const { bavail, bsize } = fs.statfsSync(root);
   if (bavail * bsize > SERVER_NEEDS_BYTES) return undefined;
   return new Failure("disk_full", `no space is left in ${root} to restore a database`, { cause: error });
+}
+
+/** What root makes in the root of another account, its lock too, a controller of that account cannot use afterwards. */
+function checkOwner(root: string): void {
+  const uid = fs.statSync(root, { throwIfNoEntry: false })?.uid ?? 0;
+  if (os.userInfo().uid !== 0 || uid === 0) return;
+  throw new Failure("root_unusable", `${root} belongs to another account: run this as that one, uid ${uid}`);
 }
 
 /** Refuses a root that has a database: it is never overwritten. */

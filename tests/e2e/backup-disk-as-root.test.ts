@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A really full disk, under the backup and under the restore: mounting takes root, so the runner leaves this file out for others.
+// A really full disk, under the backup and under the restore, and a root of another account: both take root, so the runner
+// leaves this file out for others.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -37,6 +38,20 @@ async function worldWithLog(t: TestContext, mebibytes: number) {
   const url = `postgres://${user}@/${database}?host=${encodeURIComponent(String(host))}`;
   return { env: { DATABASE_URL: url } };
 }
+
+test("root makes nothing in the root of another account, which could not use it", async (t) => {
+  const home = createHome(t);
+  const { env } = await worldWithLog(t, 0);
+  const directory = path.join(home.directory, "backup");
+  assert.equal((await home.run(["backup", directory], env)).code, 0);
+  const other = path.join(home.directory, "other");
+  fs.mkdirSync(other);
+  fs.chownSync(other, 65_534, 65_534);
+  const { code, stderr } = await home.run(["restore", directory, "--root", other]);
+  assert.equal(code, 83, stderr);
+  assert.match(stderr, /belongs to another account: run this as that one, uid 65534/);
+  assert.deepEqual(fs.readdirSync(other), []);
+});
 
 test("a disk that fills up under a backup or a restore is said so, and nothing is left of either", async (t) => {
   const { env } = await worldWithLog(t, 24);

@@ -1,61 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with a backup, its place or the root: each is one clear line with an exit code, and nothing is made.
+// What can be wrong with a backup: each is one clear line with an exit code, and no database is made of it.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { createHash } from "node:crypto";
-import pg from "pg";
-import type { BackupSummary } from "../../src/cli/programs.ts";
 import { type Manifest, manifestText, readManifest } from "../../src/db/backup-format.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
-import type { ConnectionOptions } from "../../src/db/pool.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { cleanupOf } from "../kit/cleanup.ts";
-import { createHome, type Home } from "../kit/command.ts";
+import { assertRefused, backedUp } from "../kit/backed-up.ts";
 import { migrations } from "../kit/database.ts";
-import { createWorld } from "../kit/world.ts";
-
-type Case = {
-  readonly name: string;
-  readonly args: readonly string[];
-  readonly env?: Record<string, string>;
-  readonly code: number;
-  readonly message: RegExp;
-};
-
-async function assertRefused(home: Home, { name, args, env = {}, code, message }: Case): Promise<void> {
-  const finished = await home.run(args, env);
-  assert.equal(finished.code, code, `${name}: ${finished.stdout}${finished.stderr}`);
-  assert.match(finished.stderr, /^holdfast: \S/, name);
-  assert.match(finished.stderr, message, name);
-  assert.doesNotMatch(finished.stderr, /\n\s+at |bug in Holdfast|undefined/, name);
-}
-
-const urlOf = ({ host, user, database }: ConnectionOptions, as = user): string =>
-  `postgres://${as}@/${database}?host=${encodeURIComponent(String(host))}`;
-
-/** A world with one job that ran, and a backup of it by the real command. */
-async function backedUp(t: TestContext) {
-  const world = await createWorld(t);
-  const node = await world.node("one");
-  const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
-  const [lease] = await node.claim(1);
-  assert.ok(lease !== undefined);
-  await node.start(id, lease.epoch);
-  await node.log(id, lease.epoch, { offset: 0, text: "some words\n" });
-  await node.end(id, lease.epoch);
-  await world.admin.call("jobSubmit", { body: { command: ["true"] } });
-  await world.stopController();
-  const home = createHome(t);
-  const directory = path.join(home.directory, "backup");
-  const env = { DATABASE_URL: urlOf(world.database.controller), DATABASE_OWNER_URL: urlOf(world.database.owner) };
-  const { code, stdout, stderr } = await home.run(["backup", directory, "--json"], env);
-  assert.equal(code, 0, stderr);
-  return { world, home, directory, env, summary: JSON.parse(stdout) as BackupSummary };
-}
 
 type Change = (directory: string) => void;
 
@@ -178,81 +132,4 @@ test("whatever is wrong with a backup is found before a database is there, and s
     );
   }
   assert.equal(readManifest(directory).format, 1);
-});
-
-test("a place, a root and a database that will not do are refused by name, and what is there stays", async (t) => {
-  const { world, home, directory, env } = await backedUp(t);
-  const file = path.join(home.directory, "file");
-  fs.writeFileSync(file, "mine");
-  const nowhere = path.join(home.directory, "not-mounted", "backup");
-  const weak = `test_backup_${process.pid}`;
-  await world.sql(`create role ${weak} login; grant usage on schema app to ${weak}`);
-  await world.sql(`grant select on all tables in schema app to ${weak}`);
-  cleanupOf(t).defer(async () => void (await world.sql(`drop owned by ${weak}; drop role ${weak}`)));
-  const owner = { ...env, DATABASE_OWNER_URL: urlOf(world.database.owner, weak) };
-  const newBackup = path.join(home.directory, "new");
-  const cases: readonly Case[] = [
-    { name: "a full place", args: ["backup", directory], env, code: 99, message: /is not empty/ },
-    { name: "a file", args: ["backup", file], env, code: 99, message: /is a file/ },
-    { name: "no parent", args: ["backup", nowhere], env, code: 100, message: /is the disk for backups mounted/ },
-    { name: "a place for nobody", args: ["backup", "/proc/backup"], env, code: 100, message: /\/proc\/backup/ },
-    { name: "no database", args: ["backup", newBackup], code: 87, message: /there is no database in/ },
-    { name: "a role that sees less", args: ["backup", newBackup], env: owner, code: 90, message: /BYPASSRLS/ },
-    { name: "not a backup", args: ["restore", home.directory], code: 101, message: /holds no backup\.json/ },
-    { name: "nothing there", args: ["restore", nowhere], code: 101, message: /holds no backup\.json/ },
-    { name: "another's database", args: ["restore", directory], env, code: 78, message: /DATABASE_URL: unset it/ },
-  ];
-  for (const one of cases) await assertRefused(home, one);
-  assert.equal(fs.readFileSync(file, "utf8"), "mine");
-  const made = fs.readdirSync(home.directory).filter((name) => !name.startsWith("."));
-  assert.deepEqual(made.toSorted(), ["backup", "file"], "nothing else was made");
-
-  {
-    await using server = await startEmbedded({ root: home.root, log: silentLog, durable: false });
-    const client = new pg.Client(server.owner);
-    await client.connect();
-    await client.query("create table public.kept (n int)");
-    const args = ["restore", directory];
-    await assertRefused(home, { name: "in use", args, code: 84, message: new RegExp(`in use by pid ${process.pid}`) });
-    const empty = { name: "nothing of ours", args: ["backup", newBackup], code: 87, message: /nothing of Holdfast/ };
-    await assertRefused(home, empty);
-    await client.end();
-  }
-  const args = ["restore", directory];
-  await assertRefused(home, { name: "a database", args, code: 104, message: /does not overwrite one/ });
-  await using server = await startEmbedded({ root: home.root, log: silentLog, durable: false });
-  const client = new pg.Client(server.owner);
-  await client.connect();
-  assert.deepEqual((await client.query("select * from public.kept")).rows, []);
-  await client.end();
-});
-
-test("a backup of your own PostgreSQL restores into an embedded one, and --json says what was written and made", async (t) => {
-  const { home, directory, summary } = await backedUp(t);
-  assert.equal(summary.directory, directory);
-  assert.equal(
-    summary.rows,
-    readManifest(directory).tables.reduce((total, table) => total + table.rows, 0),
-  );
-  const { code, stdout, stderr } = await home.run(["restore", directory, "--json", "--root", home.root], {
-    DATABASE_URL: "postgres://x@127.0.0.1:1/x",
-  });
-  assert.equal(code, 0, stderr);
-  const { tookMs, ...restored } = JSON.parse(stdout) as BackupSummary;
-  assert.ok(tookMs > 0);
-  const { tookMs: _, ...written } = summary;
-  assert.deepEqual(restored, { ...written, root: home.root, migrated: [], jobs: 1, returned: 0, cancelled: 0 });
-});
-
-test("Ctrl-C during a restore leaves nothing of it", async (t) => {
-  const { home, directory } = await backedUp(t);
-  const restoring = home.start(["restore", directory]);
-  fs.mkdirSync(home.root, { recursive: true, mode: 0o755 });
-  restoring.process.kill("SIGINT");
-  const code = await restoring.ended;
-  assert.ok(code === 130 || code === "SIGINT", restoring.stderr());
-  assert.deepEqual(
-    fs.readdirSync(home.root).filter((name) => /^(restoring|database$)/.test(name)),
-    [],
-  );
 });

@@ -1,91 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backup is one moment of the database, also under load; a restore brings every row back, gives no epoch twice, and is
-// whole or not there, also when it is killed.
+// A backup is one moment of the database, also under load; a restore brings every row back and gives no epoch twice.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
-import pg from "pg";
-import { readContext } from "../../src/cli/context-file.ts";
-import type { BackupSummary, RestoreSummary } from "../../src/cli/programs.ts";
-import { type Client, createClient } from "../../src/client/client.ts";
-import { connectionsTo } from "../../src/db/cluster.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
-import type { ConnectionOptions } from "../../src/db/pool.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { cleanupOf } from "../kit/cleanup.ts";
-import { createHome, type Home, type Running } from "../kit/command.ts";
-import { newNodeKey, NodeDouble, pairWith } from "../kit/node-double.ts";
+import { createHome, type Home } from "../kit/command.ts";
+import {
+  backUp,
+  enrol,
+  type Enrolled,
+  restore,
+  serve,
+  type Served,
+  stop,
+  withDatabase,
+  withSql,
+} from "../kit/embedded-home.ts";
+import { NodeDouble } from "../kit/node-double.ts";
 import { tableLines } from "../kit/table-lines.ts";
 import { until } from "../kit/until.ts";
 import { assertLedgers } from "../kit/world.ts";
-
-type Served = { readonly url: string; readonly admin: Client; readonly controller: Running };
-
-/** A controller on the embedded database of this home. */
-async function serve(home: Home): Promise<Served> {
-  const file = path.join(home.directory, "contexts.json");
-  fs.rmSync(file, { force: true });
-  const controller = home.start(["controller", "--embedded"], { HOLDFAST_SWEEP_MS: "50", HOLDFAST_POLL_MS: "50" });
-  const ended = (): boolean => controller.process.exitCode !== null;
-  const context = await until("the controller serves", () => readContext(file, "local") ?? (ended() || undefined), {
-    withinMs: 60_000,
-  });
-  assert.ok(context !== true, controller.stderr());
-  return { url: context.url, admin: createClient({ baseUrl: context.url, credential: context.token }), controller };
-}
-
-async function stop({ controller }: Served): Promise<void> {
-  controller.process.kill("SIGTERM");
-  assert.equal(await controller.ended, 0, controller.stderr());
-}
-
-type Enrolled = { readonly nodeId: string; readonly credential: string };
-
-async function enrol({ url, admin }: Served, name: string): Promise<Enrolled> {
-  const { code } = await admin.call("pairingCreate", { body: { name } });
-  const key = newNodeKey();
-  return { nodeId: (await pairWith(url, code, key)).nodeId, credential: key.credential };
-}
-
-async function backUp(
-  home: Home,
-  name: string,
-): Promise<{ readonly directory: string; readonly summary: BackupSummary }> {
-  const directory = path.join(home.directory, name);
-  const { code, stdout, stderr } = await home.run(["backup", directory, "--json"]);
-  assert.equal(code, 0, stderr);
-  assert.equal(stderr, "");
-  return { directory, summary: JSON.parse(stdout) as BackupSummary };
-}
-
-async function restore(home: Home, directory: string): Promise<RestoreSummary> {
-  const { code, stdout, stderr } = await home.run(["restore", directory, "--json"]);
-  assert.equal(code, 0, stderr);
-  return JSON.parse(stdout) as RestoreSummary;
-}
-
-/** Works on the database of this home while no program of it runs. */
-async function withDatabase(home: Home, work: (owner: ConnectionOptions) => Promise<void>): Promise<void> {
-  await using server = await startEmbedded({ root: home.root, log: silentLog, durable: false });
-  await work(server.owner);
-}
-
-type Sql = <Row>(text: string, params?: readonly unknown[]) => Promise<readonly Row[]>;
-
-async function withSql(owner: ConnectionOptions, work: (sql: Sql) => Promise<void>): Promise<void> {
-  const client = new pg.Client(owner);
-  await client.connect();
-  try {
-    await work(
-      async <Row>(text: string, params: readonly unknown[] = []) =>
-        (await client.query(text, [...params])).rows as Row[],
-    );
-  } finally {
-    await client.end();
-  }
-}
 
 /** Jobs from submission to end, log included, until the signal aborts. */
 async function work(served: Served, name: string, signal: AbortSignal): Promise<void> {
@@ -271,86 +206,4 @@ test("P3: after a restore a lease of before is stale, its job runs again, and no
       assert.ok(BigInt(job?.epoch ?? 0) > BigInt(again.epoch), "a second restore goes beyond the first");
     }),
   );
-});
-
-/** Waits for a moment of the restore; resolves with what undoes the wait's own means. */
-type Moment = { readonly name: string; readonly reached: (t: TestContext, root: string) => Promise<unknown> };
-
-const moments: readonly Moment[] = [
-  {
-    name: "initdb",
-    reached: (_, root) =>
-      until("a cluster is being made", () => fs.readdirSync(root).some((name) => name.startsWith("restoring.new"))),
-  },
-  {
-    name: "the server's start",
-    reached: (_, root) =>
-      until("the server starts", () => fs.existsSync(path.join(root, "restoring", "postmaster.pid"))),
-  },
-  {
-    name: "the load",
-    reached: async (t, root) => {
-      const { owner } = connectionsTo(path.join(root, "restoring"));
-      const client = await until("the schema is there", () => lockLanes(owner));
-      cleanupOf(t).defer(() => client.end().catch(() => {}));
-      await until("the load waits for our lock", async () => {
-        // Within a transaction the activity is read once and then remembered.
-        await client.query("select pg_stat_clear_snapshot()");
-        const { rowCount } = await client.query(
-          "select from pg_stat_activity where application_name = 'holdfast restore' and wait_event_type = 'Lock'",
-        );
-        return rowCount === 1;
-      });
-    },
-  },
-  {
-    name: "the stop of the server",
-    reached: async (_, root) => {
-      const pidFile = path.join(root, "restoring", "postmaster.pid");
-      await until("the server runs", () => fs.existsSync(pidFile));
-      await until("the server has stopped", () => !fs.existsSync(pidFile));
-    },
-  },
-];
-
-async function lockLanes(owner: ConnectionOptions): Promise<pg.Client | undefined> {
-  const client = new pg.Client(owner);
-  client.on("error", () => {});
-  try {
-    await client.connect();
-    await client.query("begin; lock table app.lane in access share mode");
-    return client;
-  } catch {
-    await client.end().catch(() => {});
-    return undefined;
-  }
-}
-
-test("a restore that is killed at any step leaves a root without a database, into which the next one restores", async (t) => {
-  const home = createHome(t);
-  const served = await serve(home);
-  await served.admin.call("jobSubmit", { body: { command: ["true"] } });
-  const { directory } = await backUp(home, "backup");
-  await stop(served);
-  const database = path.join(home.root, "database");
-  fs.rmSync(database, { recursive: true });
-  for (const { name, reached } of moments) {
-    const restoring = home.start(["restore", directory]);
-    await reached(t, home.root);
-    restoring.process.kill("SIGKILL");
-    await restoring.ended;
-    if (name === "the stop of the server" && fs.existsSync(database)) break;
-    assert.ok(!fs.existsSync(database), name);
-    const { code, stderr } = await home.run(["up", "--once"]);
-    assert.equal(code, 83, name);
-    assert.match(stderr, /a restore into .* was begun and not finished: run holdfast restore again/);
-  }
-  if (!fs.existsSync(database)) await restore(home, directory);
-  assert.deepEqual(
-    fs.readdirSync(home.root).filter((name) => name.startsWith("restoring")),
-    [],
-  );
-  const again = await serve(home);
-  assert.equal((await again.admin.call("overview", {})).jobs.queued, 1);
-  await stop(again);
 });
