@@ -79,6 +79,10 @@ test("every page is without an error, without a violation, titled, and no wider 
       "Math.max(0, document.documentElement.scrollWidth - window.innerWidth, window.innerWidth - 360)",
     );
     assert.equal(excess, 0, `${address} is ${String(excess)} px too wide`);
+    const cut = await page.evaluate(
+      "[...document.querySelectorAll('button')].filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent)",
+    );
+    assert.deepEqual(cut, [], `${address}: buttons that are narrower than their text`);
   }
   await page.goto("/");
   await page.getByRole("button", { name: "More" }).click();
