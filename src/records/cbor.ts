@@ -23,8 +23,16 @@ export class CborFault extends Error {
   override readonly name = "CborFault";
 }
 
+/** Throws CborFault for a value that decodeCbor would refuse: what was written can be read. */
 export function encodeCbor(value: Cbor): Uint8Array {
-  return encode(value);
+  let bytes: Uint8Array;
+  try {
+    bytes = encode(value);
+  } catch (error) {
+    throw new CborFault("cannot be written as CBOR", { cause: error });
+  }
+  scan(bytes);
+  return bytes;
 }
 
 /** Throws CborFault for whatever is not the one encoding of one value of at most bytesMax bytes. */
@@ -65,6 +73,9 @@ function scan(bytes: Uint8Array): void {
     left[top] = (left[top] ?? 0) - 1;
     const { major, argument, length } = headAt(bytes, at);
     at += length;
+    // A decoder of text takes the mark away, so that the value would not come back.
+    if (major === 3 && argument > 2 && bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf)
+      throw new CborFault("holds a text that begins with a byte order mark");
     if (major === 2 || major === 3) at += argument;
     else if (major === 4 || major === 5) {
       if (left.length > CBOR_DEPTH_MAX) throw new CborFault(`nests deeper than ${CBOR_DEPTH_MAX}`);

@@ -2,6 +2,7 @@
 // The shape of a record's body: how a value becomes CBOR and back, every length bounded, unknown fields refused. Its
 // description is text that a snapshot pins: a shape that changed is another version of its format.
 
+import { Failure } from "../std/errors.ts";
 import { type Cbor, CborFault, decodeCbor, encodeCbor } from "./cbor.ts";
 
 export type Shape<Value> = {
@@ -18,13 +19,15 @@ function fault(place: string, problem: string): never {
   throw new CborFault(`${place === "" ? "it" : place} ${problem}`);
 }
 
-/** Text of at most max characters. */
+/** Text of at most max UTF-16 units, without lone surrogates, which would not come back. */
 export function text(max: number): Shape<string> {
   return {
     description: `text(${max})`,
     toCbor: (value) => value,
     fromCbor: (value, place) =>
-      typeof value === "string" && value.length <= max ? value : fault(place, `is not a text of at most ${max}`),
+      typeof value === "string" && value.length <= max && value.isWellFormed()
+        ? value
+        : fault(place, `is not a text of at most ${max}`),
   };
 }
 
@@ -140,6 +143,7 @@ export function struct<const F extends AnyFields>(fields: F): Shape<FieldsValue<
 
 export type Codec<Body> = {
   readonly description: string;
+  /** Throws CborFault, or record_full, for a body that decode would refuse: a record that nobody can read is never written. */
   readonly encode: (body: Body) => Uint8Array;
   /** Throws CborFault. */
   readonly decode: (bytes: Uint8Array) => Body;
@@ -149,7 +153,14 @@ export type Codec<Body> = {
 export function codecOf<Body>(shape: Shape<Body>, bytesMax: number): Codec<Body> {
   return {
     description: shape.description,
-    encode: (body) => encodeCbor(shape.toCbor(body)),
+    encode: (body) => {
+      const value = shape.toCbor(body);
+      shape.fromCbor(value, "");
+      const written = encodeCbor(value);
+      if (written.length > bytesMax)
+        throw new Failure("record_full", `it has ${written.length} bytes, more than ${bytesMax}`);
+      return written;
+    },
     decode: (given) => shape.fromCbor(decodeCbor(given, bytesMax), ""),
   };
 }

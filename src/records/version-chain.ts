@@ -87,13 +87,16 @@ const BYTES_MAX = 1024 * 1024;
 
 const same = (body: unknown): Converted<unknown> => ({ kind: "converted", body });
 
-export function recordChain<const N extends number, Body>(version: N, codec: Codec<Body>): RecordChain<Body, N> {
+export function recordChain<const N extends number, Body>(
+  version: Above<N, 0>,
+  codec: Codec<Body>,
+): RecordChain<Body, N> {
   return recordsOf<Body, N>([{ version, codec: codec as Codec<unknown>, from: same, back: (body) => body }]);
 }
 
 function recordsOf<Body, Last extends number>(steps: readonly Step[]): RecordChain<Body, Last> {
   return {
-    ...shared<Body>(steps),
+    ...shared(steps),
     next: (version, codec, { from, back }) =>
       recordsOf([
         ...steps,
@@ -108,13 +111,13 @@ function recordsOf<Body, Last extends number>(steps: readonly Step[]): RecordCha
   };
 }
 
-export function wireChain<const N extends number, Body>(version: N, codec: Codec<Body>): WireChain<Body, N> {
+export function wireChain<const N extends number, Body>(version: Above<N, 0>, codec: Codec<Body>): WireChain<Body, N> {
   return wiresOf<Body, N>([{ version, codec: codec as Codec<unknown>, from: same, back: (body) => body }]);
 }
 
 function wiresOf<Body, Last extends number>(steps: readonly Step[]): WireChain<Body, Last> {
   return {
-    ...shared<Body>(steps),
+    ...shared(steps),
     next: (version, codec, { from, back }) =>
       wiresOf([
         ...steps,
@@ -134,12 +137,12 @@ function wiresOf<Body, Last extends number>(steps: readonly Step[]): WireChain<B
   };
 }
 
-function shared<Body>(steps: readonly Step[]) {
+function shared(steps: readonly Step[]) {
   const newest = steps.at(-1)?.version ?? 0;
   return {
     newest,
     description: steps.map(({ version, codec }) => `${version}: ${codec.description}`).join("\n"),
-    encode: (body: Body, as = newest): Uint8Array => {
+    encode: (body: unknown, as = newest): Uint8Array => {
       let current: unknown = body;
       for (const step of steps.toReversed()) {
         if (step.version === as) return encodeCbor([as, step.codec.encode(current)]);
