@@ -36,16 +36,16 @@ static void default_signals(void) {
 
 /* A limit narrows what the agent has and never widens it. Out of cpu time the job gets SIGXCPU first, so its end has a name. */
 static long set_limits(const struct params *params) {
-  for (int i = 0; i < LIMITS; i++) {
+  for (int i = 0; i < RESOURCES; i++) {
     struct rlimit limit;
-    u64 wanted;
-    if (params->limits[i] == 0 || number_of(params->limits[i], &wanted) < 0) continue;
-    long fault = S4(SYS_prlimit64, 0, limit_keys[i].resource, 0, &limit);
+    u64 wanted = params->numbers[i];
+    if (wanted == 0) continue;
+    long fault = S4(SYS_prlimit64, 0, resources[i], 0, &limit);
     if (fault < 0) return fault;
     if (wanted < limit.now) limit.now = wanted;
-    u64 most = limit_keys[i].resource == RLIMIT_CPU ? limit.now + 2 : limit.now;
+    u64 most = i == CPU_SECONDS ? limit.now + 2 : limit.now;
     if (most < limit.most) limit.most = most;
-    fault = S4(SYS_prlimit64, 0, limit_keys[i].resource, &limit, 0);
+    fault = S4(SYS_prlimit64, 0, resources[i], &limit, 0);
     if (fault < 0) return fault;
   }
   return 0;

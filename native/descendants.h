@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_DESCENDANTS_H
 #define HOLDFAST_DESCENDANTS_H
 
+#include "cgroup.h"
 #include "child.h"
 
 enum { LOOK_AGAIN_MS = 20 };
@@ -60,15 +61,8 @@ static void kill_children(void) {
   }
 }
 
-/* Waits for a signal at the descriptor, or for the time. */
-static void wait_readable(long fd, long ms) {
-  struct pollfd poll = {(int)fd, POLLIN, 0};
-  struct timespec limit = {ms / 1000, ms % 1000 * 1000000};
-  S5(SYS_ppoll, &poll, 1, &limit, 0, 8);
-}
-
-/* Kills and reaps until the kernel says that no child is left; how many there were. `drain` empties the signal descriptor. */
-static u64 end_descendants(long signals, void (*drain)(long)) {
+/* Kills and reaps until the kernel says that no child is left; how many there were. `wait` waits for what happens meanwhile. */
+static u64 end_descendants(void (*wait)(u64)) {
   u64 ended = 0;
   for (;;) {
     long pid = S4(SYS_wait4, -1, 0, WNOHANG | WALL, 0);
@@ -76,9 +70,9 @@ static u64 end_descendants(long signals, void (*drain)(long)) {
     if (pid > 0) {
       ended++;
     } else {
+      kill_cgroup();
       kill_children();
-      wait_readable(signals, LOOK_AGAIN_MS);
-      drain(signals);
+      wait(LOOK_AGAIN_MS);
     }
   }
 }

@@ -83,9 +83,9 @@ static u64 statx_of(long fd, int at) {
 static u64 inode_of(long fd) { return statx_of(fd, 32); }
 static u64 size_of(long fd) { return statx_of(fd, 40); }
 
-static u64 now_ms(void) {
+static u64 now_ms(int clock) {
   struct timespec now = {0, 0};
-  S2(SYS_clock_gettime, 0, &now);
+  S2(SYS_clock_gettime, clock, &now);
   return (u64)now.seconds * 1000 + (u64)now.nanoseconds / 1000000;
 }
 

@@ -7,36 +7,56 @@
 
 #include "files.h"
 
-enum { PARAMS_BYTES_MAX = 8 * 1024 * 1024, LIMITS = 4, NO_LIMIT = -1 };
+enum { PARAMS_BYTES_MAX = 8 * 1024 * 1024 };
+enum number { CPU_SECONDS, ADDRESS_SPACE_BYTES, FILE_SIZE_BYTES, OPEN_FILES, RESOURCES, OUTPUT_BYTES = RESOURCES, WALL_TIME_MS,
+              PUMP_FILE_BYTES, PUMP_FILES, NUMBERS };
 
 struct params {
   char *bytes;
   u64 mapped;
   const char *directory;
-  const char *limits[LIMITS]; /* decimal text; 0 leaves what the agent has */
-  char **arguments;           /* ends with 0 */
-  char **environment;         /* ends with 0 */
+  const char *cgroup;   /* the directory of one made for this launch; 0: none */
+  int is_pump;          /* outputs pass through the shim; else the job writes the files itself */
+  u64 numbers[NUMBERS]; /* 0: not given */
+  char **arguments;     /* ends with 0 */
+  char **environment;   /* ends with 0 */
 };
 
-static const struct { const char *key; int resource; } limit_keys[LIMITS] = {
-  {"cpuSeconds=", RLIMIT_CPU}, {"addressSpaceBytes=", RLIMIT_AS}, {"fileSizeBytes=", RLIMIT_FSIZE}, {"openFiles=", RLIMIT_NOFILE},
+static const char *const number_keys[NUMBERS] = {
+  "cpuSeconds=", "addressSpaceBytes=", "fileSizeBytes=", "openFiles=", "outputBytes=", "wallTimeMs=", "pumpFileBytes=", "pumpFiles=",
 };
+static const int resources[RESOURCES] = {RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE};
+
+static int is_text(const char *text, const char *expected) {
+  const char *rest = after(text, expected);
+  return rest != 0 && *rest == 0;
+}
 
 static void *map_memory(u64 bytes) {
   long at = sys(SYS_mmap, 0, (long)bytes, 3, 0x22, -1, 0);
   return at < 0 && at > -4096 ? 0 : (void *)at;
 }
 
-static long take_limit(struct params *to, const char *record) {
-  for (int i = 0; i < LIMITS; i++) {
-    const char *value = after(record, limit_keys[i].key);
-    u64 ignored;
+/* "-" leaves it; 0 would be read as that, so it is refused. */
+static long take_number(struct params *to, const char *record) {
+  for (int i = 0; i < NUMBERS; i++) {
+    const char *value = after(record, number_keys[i]);
     if (value == 0) continue;
-    if (value[0] == '-' && value[1] == 0) return 0;
-    to->limits[i] = value;
-    return number_of(value, &ignored);
+    if (is_text(value, "-")) return 0;
+    long fault = number_of(value, &to->numbers[i]);
+    return fault == 0 && to->numbers[i] == 0 ? -EINVAL : fault;
   }
   return -EINVAL;
+}
+
+static long take_word(struct params *to, const char *record) {
+  const char *value;
+  if (is_text(record, "output=files")) return 0;
+  if (is_text(record, "output=pump")) return to->is_pump = 1, 0;
+  /* Running as another account is not written yet: only "as the agent" is understood. */
+  if (is_text(record, "account=-") || is_text(record, "cgroup=-")) return 0;
+  if ((value = after(record, "cgroup=")) != 0) return to->cgroup = value, 0;
+  return take_number(to, record);
 }
 
 static long take_record(struct params *to, char *record, u64 *arguments, u64 *variables) {
@@ -44,9 +64,7 @@ static long take_record(struct params *to, char *record, u64 *arguments, u64 *va
   if ((value = (char *)after(record, "argument=")) != 0) return to->arguments[(*arguments)++] = value, 0;
   if ((value = (char *)after(record, "environment=")) != 0) return to->environment[(*variables)++] = value, 0;
   if ((value = (char *)after(record, "directory=")) != 0) return to->directory = value, 0;
-  /* Running as another account is not written yet: only "as the agent" is understood. */
-  if ((value = (char *)after(record, "account=")) != 0) return value[0] == '-' && value[1] == 0 ? 0 : -EINVAL;
-  return take_limit(to, record);
+  return take_word(to, record);
 }
 
 static long parse_params(struct params *to, u64 length) {
@@ -58,13 +76,13 @@ static long parse_params(struct params *to, u64 length) {
   to->environment = map_memory(pointers);
   if (to->arguments == 0 || to->environment == 0) return -ENOSPC;
   char *record = to->bytes;
-  const char *version = after(record, "version=1");
-  if (version == 0 || *version != 0) return -EINVAL;
+  if (!is_text(record, "version=1")) return -EINVAL;
   for (u64 i = 1; i < records; i++) {
     record += length_of(record) + 1;
     long fault = take_record(to, record, &arguments, &variables);
     if (fault < 0) return fault;
   }
+  if (to->is_pump && (to->numbers[PUMP_FILE_BYTES] == 0 || to->numbers[PUMP_FILES] == 0)) return -EINVAL;
   return arguments > 0 && to->directory != 0 ? 0 : -EINVAL;
 }
 

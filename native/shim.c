@@ -4,17 +4,21 @@
    an `exit` file means that nothing of the job runs any more; src/launcher reads and writes the same files. */
 
 #include "descendants.h"
+#include "output.h"
 
 /* Exit statuses for the agent (src/launcher/shim.ts names them); what became of the job is in `exit` only. */
 enum { BAD_USAGE = 64, BAD_DIRECTORY = 66, BAD_PARAMS = 65, BAD_OUTPUT = 73, BAD_IDENTITY = 74, BAD_EXIT = 75 };
-enum { EXIT_TRIES = 300, PIDFS_MAGIC = 0x50494446 };
+enum { EXIT_TRIES = 300, EXIT_BYTES = 1024, PIDFS_MAGIC = 0x50494446 };
+/* How often the length of an output file is looked at, from how much room it still has; how long a job that is out of time gets. */
+enum { FASTEST_BYTES_PER_MS = 2000000, LOOK_MIN_MS = 10, LOOK_MAX_MS = 1000, LIMIT_GRACE_MS = 5000, FOREVER_MS = 3600000 };
 
 struct launch {
   struct params params;
-  long directory, output, errors, exit_reserve, signals;
+  long directory, exit_reserve, signals;
   long child, fault_pipe;
-  u64 started_ms, descendants;
+  u64 started_ms, descendants, deadline_ms;
   int stop_asked, kill_asked;
+  const char *breach; /* the limit that ended it */
 };
 
 static struct launch launch;
@@ -79,29 +83,27 @@ static void write_identity(void) {
   put_start_ticks(&json);
   put_text(&json, "\"");
   put_pidfd_inode(&json);
+  if (launch.params.cgroup != 0) put_claim(&json, "isInCgroup", enter_cgroup(launch.params.cgroup));
   put_text(&json, "}\n");
   if (replace_file(&json, "identity.tmp", "identity", launch.directory) < 0) leave(BAD_IDENTITY);
 }
 
 static void open_outputs(void) {
-  int flags = O_WRONLY | O_CREAT | O_EXCL;
-  launch.output = open_file("stdout", flags | O_APPEND);
-  launch.errors = open_file("stderr", flags | O_APPEND);
+  for (int i = 0; i < 2; i++) if (open_stream(&outputs[i], &launch.params) < 0) leave(BAD_OUTPUT);
   /* Room for the exit file is taken before the job can fill the disk. */
-  launch.exit_reserve = open_file("exit.tmp", flags);
-  if (launch.output < 0 || launch.errors < 0 || launch.exit_reserve < 0) leave(BAD_OUTPUT);
-  long fault = S4(SYS_fallocate, launch.exit_reserve, 0, 0, 512);
+  launch.exit_reserve = open_file("exit.tmp", O_WRONLY | O_CREAT | O_EXCL);
+  if (launch.exit_reserve < 0) leave(BAD_OUTPUT);
+  long fault = S4(SYS_fallocate, launch.exit_reserve, 0, 0, EXIT_BYTES);
   if (fault < 0 && fault != -EOPNOTSUPP) leave(BAD_OUTPUT);
 }
 
 static void write_exit(struct text *json) {
-  put_field(json, "endedAtMs", now_ms());
+  put_field(json, "endedAtMs", now_ms(CLOCK_REALTIME));
   if (launch.started_ms > 0) put_field(json, "startedAtMs", launch.started_ms);
-  /* The exit file must not claim bytes that a power cut takes away. */
-  if (size_of(launch.output) > 0) S1(SYS_fdatasync, launch.output);
-  if (size_of(launch.errors) > 0) S1(SYS_fdatasync, launch.errors);
-  put_field(json, "stdoutBytes", size_of(launch.output));
-  put_field(json, "stderrBytes", size_of(launch.errors));
+  for (int i = 0; i < 2; i++) {
+    settle_stream(&outputs[i], &launch.params);
+    put_stream(json, &outputs[i]);
+  }
   put_field(json, "descendants", launch.descendants);
   put_claim(json, "stopAsked", launch.stop_asked);
   put_claim(json, "killAsked", launch.kill_asked);
@@ -133,29 +135,66 @@ static void write_exec_failed(struct fault fault) {
   write_exit(json);
 }
 
+static void stop_job(void) {
+  if (launch.child <= 0) return;
+  S2(SYS_kill, -launch.child, SIGTERM);
+  /* A stopped job would never see it. */
+  S2(SYS_kill, -launch.child, SIGCONT);
+}
+
+static void kill_job(void) {
+  if (launch.child > 0) S2(SYS_kill, -launch.child, SIGKILL);
+  kill_cgroup();
+  kill_children();
+}
+
 /* Takes the waiting signals: remembers what was asked and passes it on while the job is there (not reaped: no reuse). */
-static void take_signals(long signals) {
+static void take_signals(void) {
   u32 info[32];
-  while (read_some(signals, info, sizeof info) == sizeof info) {
-    if (info[0] == SIGTERM) launch.stop_asked = 1;
-    if (info[0] == SIGUSR1) launch.kill_asked = 1;
-    if (info[0] == SIGTERM && launch.child > 0) {
-      S2(SYS_kill, -launch.child, SIGTERM);
-      /* A stopped job would never see it. */
-      S2(SYS_kill, -launch.child, SIGCONT);
-    }
-    if (info[0] == SIGUSR1 && launch.child > 0) S2(SYS_kill, -launch.child, SIGKILL);
-    if (info[0] == SIGUSR1) kill_children();
+  while (read_some(launch.signals, info, sizeof info) == sizeof info) {
+    if (info[0] == SIGTERM) launch.stop_asked = 1, stop_job();
+    if (info[0] == SIGUSR1) launch.kill_asked = 1, kill_job();
   }
+}
+
+/* Ends a job that is beyond its output (at once) or its time (with a grace); for how long nothing can happen. */
+static u64 check_limits(void) {
+  u64 look = FOREVER_MS, limit = launch.params.numbers[OUTPUT_BYTES], now = now_ms(CLOCK_BOOTTIME);
+  if (limit > 0) {
+    u64 most = most_written();
+    if (most > limit && launch.breach == 0) launch.breach = "output";
+    if (most > limit) kill_job();
+    look = most > limit ? LOOK_MAX_MS : (limit - most) / FASTEST_BYTES_PER_MS;
+    look = look < LOOK_MIN_MS ? LOOK_MIN_MS : look > LOOK_MAX_MS ? LOOK_MAX_MS : look;
+  }
+  if (launch.deadline_ms == 0) return look;
+  if (now >= launch.deadline_ms) {
+    if (launch.breach == 0) launch.breach = "wall-time", stop_job();
+    else kill_job();
+    launch.deadline_ms = now + LIMIT_GRACE_MS;
+  }
+  return launch.deadline_ms - now < look ? launch.deadline_ms - now : look;
+}
+
+/* Waits until a signal comes, a pump has something, or the time is over; deals with the first two. */
+static void wait_event(u64 ms) {
+  struct pollfd all[3] = {{(int)launch.signals, POLLIN, 0}, {(int)outputs[0].pipe, POLLIN, 0}, {(int)outputs[1].pipe, POLLIN, 0}};
+  struct timespec limit = {(long)(ms / 1000), (long)(ms % 1000 * 1000000)};
+  S5(SYS_ppoll, all, 3, &limit, 0, 8);
+  take_signals();
+  for (int i = 0; i < 2; i++) pump(&outputs[i], &launch.params);
 }
 
 /* Returns when the byte came; anything else (no agent any more, asked to stop) ends the launch unstarted. */
 static void wait_gate(void) {
   struct pollfd both[2] = {{0, POLLIN, 0}, {(int)launch.signals, POLLIN, 0}};
   char byte = 0;
-  do S5(SYS_ppoll, both, 2, 0, 0, 8); while (both[0].revents == 0 && both[1].revents == 0);
-  take_signals(launch.signals);
-  int is_asked_to_end = launch.stop_asked || launch.kill_asked;
+  int is_asked_to_end = 0;
+  while (both[0].revents == 0 && !is_asked_to_end) {
+    S5(SYS_ppoll, both, 2, 0, 0, 8);
+    take_signals();
+    is_asked_to_end = launch.stop_asked || launch.kill_asked;
+  }
   if (is_asked_to_end || read_some(0, &byte, 1) != 1 || byte != 'g') write_exit(begin_exit("not-started"));
   long null = open_file("/dev/null", O_RDONLY);
   if (null < 0 || S3(SYS_dup3, null, 0, 0) < 0) write_exec_failed((struct fault){STAGE_START, (int)-null});
@@ -165,15 +204,17 @@ static void wait_gate(void) {
 static void start_job(void) {
   int pipe[2];
   long shim = S0(SYS_getpid);
-  launch.started_ms = now_ms();
+  launch.started_ms = now_ms(CLOCK_REALTIME);
   long fault = S2(SYS_pipe2, pipe, O_CLOEXEC | O_NONBLOCK);
-  if (fault == 0) fault = launch.child = S5(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (fault == 0) fault = launch.child = fork_job();
   if (fault < 0) write_exec_failed((struct fault){STAGE_FORK, (int)-fault});
-  if (launch.child == 0) become_job(&launch.params, shim, launch.output, launch.errors, pipe[1]);
+  if (launch.child == 0) become_job(&launch.params, shim, child_end_of(&outputs[0]), child_end_of(&outputs[1]), pipe[1]);
   /* Here too, so that a signal to the group finds it; after the exec it is refused, and then the child has done it. */
   S2(SYS_setpgid, launch.child, launch.child);
   S1(SYS_close, pipe[1]);
   launch.fault_pipe = pipe[0];
+  for (int i = 0; i < 2; i++) close_child_end(&outputs[i]);
+  if (launch.params.numbers[WALL_TIME_MS] > 0) launch.deadline_ms = now_ms(CLOCK_BOOTTIME) + launch.params.numbers[WALL_TIME_MS];
   forget_params(&launch.params);
 }
 
@@ -188,24 +229,40 @@ static void wait_job(void) {
     if (pid > 0) {
       S4(SYS_wait4, pid, 0, WNOHANG | WALL, 0);
     } else {
-      wait_readable(launch.signals, 3600000);
-      take_signals(launch.signals);
+      wait_event(check_limits());
     }
   }
 }
 
+/* A limit of the kernel shows in the signal; the hard limit of the cpu time is SIGKILL, and then the time that was used tells. */
+static const char *breached_limit(u32 signal, const u64 *usage) {
+  const u64 *numbers = launch.params.numbers;
+  if (launch.breach != 0) return launch.breach;
+  if (signal == SIGXFSZ && numbers[FILE_SIZE_BYTES] > 0) return "file-size";
+  if (numbers[CPU_SECONDS] == 0) return 0;
+  int is_out_of_time = signal == SIGKILL && !launch.kill_asked && usage[0] + usage[2] >= numbers[CPU_SECONDS];
+  return signal == SIGXCPU || is_out_of_time ? "cpu-seconds" : 0;
+}
+
 static void settle_job(void) {
   u32 status = 0;
+  u64 usage[32]; /* struct rusage: user seconds and microseconds, system seconds and microseconds */
   struct fault fault;
   long leader = launch.child, got;
+  memset(usage, 0, sizeof usage);
   S2(SYS_kill, -leader, SIGKILL);
-  AGAIN(got, S4(SYS_wait4, leader, &status, WALL, 0));
+  AGAIN(got, S4(SYS_wait4, leader, &status, WALL, usage));
   launch.child = 0;
-  launch.descendants = end_descendants(launch.signals, take_signals);
+  launch.descendants = end_descendants(wait_event);
   if (read_some(launch.fault_pipe, &fault, sizeof fault) == sizeof fault) write_exec_failed(fault);
+  /* It may have written too much and ended before anyone looked. */
+  u64 limit = launch.params.numbers[OUTPUT_BYTES];
+  if (limit > 0 && launch.breach == 0 && most_written() > limit) launch.breach = "output";
   u32 signal = status & 0x7f;
   struct text *json = begin_exit(signal == 0 ? "exited" : "signalled");
   put_field(json, signal == 0 ? "code" : "signal", signal == 0 ? status >> 8 & 0xff : signal);
+  const char *breach = breached_limit(signal, usage);
+  if (breach != 0) put_text(json, ",\"limit\":\""), put_text(json, breach), put_text(json, "\"");
   write_exit(json);
 }
 

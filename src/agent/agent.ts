@@ -108,13 +108,13 @@ class Agent {
     const { launcher, link, facts, clock } = this.#options;
     const found: Adopted[] = [];
     for (const launchId of await launcher.list()) found.push(await launcher.adopt(launchId));
-    const held = found.filter((adopted) => adopted.spec !== undefined);
+    const held = found.filter((adopted) => adopted.spec?.purpose.kind === "attempt" && !isUnclear(adopted));
     const holds = held.map(leaseOf);
     const input = async () => ({ body: { facts: await facts(), now: new Date(clock.now()).toISOString(), holds } });
     const session = await link.call("nodeHello", input, { signal: this.#stopping });
     const verdicts = new Map(session.verdicts.map((verdict) => [`${verdict.jobId}/${verdict.epoch}`, verdict.verdict]));
     for (const adopted of held) this.#resume(session, adopted, verdicts.get(keyOf(leaseOf(adopted))) ?? "unknown");
-    for (const adopted of found) if (adopted.spec === undefined) await this.#setAside(adopted);
+    for (const adopted of found) if (adopted.spec === undefined || isUnclear(adopted)) await this.#setAside(adopted);
     return session;
   }
 
@@ -126,9 +126,9 @@ class Agent {
     if (verdict === "done") {
       this.#track(
         attempt,
-        adopted.kind === "alive" ? attempt.watch(adopted.launch) : attempt.settle(endingOfAdopted(adopted)),
+        isRunning(adopted) ? attempt.watch(adopted.launch) : attempt.settle(endingOfAdopted(adopted)),
       );
-    } else if (adopted.kind === "alive") {
+    } else if (isRunning(adopted)) {
       this.#track(
         attempt,
         Promise.all([attempt.watch(adopted.launch), attempt.drop("stale_epoch")]).then(() => {}),
@@ -148,7 +148,7 @@ class Agent {
     else
       log.error(
         { launchId: adopted.launchId, found: adopted.kind },
-        "a launch directory without its spec: left for an operator",
+        "a launch directory without its spec, or damaged while it runs: left for an operator",
       );
   }
 
@@ -263,7 +263,7 @@ class Agent {
     const { launcher, onStop, stopGraceMs } = this.#options;
     if (this.#modeOf(onStop) !== "release") return;
     const found = await Promise.all((await launcher.list()).map((launchId) => launcher.adopt(launchId)));
-    const alive = found.flatMap((adopted) => (adopted.kind === "alive" ? [adopted.launch] : []));
+    const alive = found.flatMap((adopted) => (isRunning(adopted) ? [adopted.launch] : []));
     await Promise.all(
       alive.map(async (launch) => {
         writeStopReason(launch.directory, "release");
@@ -297,8 +297,19 @@ class Agent {
   }
 }
 
+/** Also what a killed shim left: watching it ends that. */
+function isRunning(adopted: Adopted): adopted is Extract<Adopted, { kind: "alive" | "remains" }> {
+  return adopted.kind === "alive" || adopted.kind === "remains";
+}
+
+/** Damaged, and something of it runs: it has no ending that could be told. */
+function isUnclear(adopted: Adopted): boolean {
+  return adopted.kind === "damaged" && adopted.survivors.length > 0;
+}
+
 function leaseOf(adopted: Adopted): LeaseRef {
-  return { jobId: adopted.spec?.purpose.jobId ?? "", epoch: adopted.spec?.purpose.epoch ?? "0" };
+  const purpose = adopted.spec?.purpose;
+  return purpose?.kind === "attempt" ? { jobId: purpose.jobId, epoch: purpose.epoch } : { jobId: "", epoch: "0" };
 }
 
 function keyOf(lease: LeaseRef): string {

@@ -29,7 +29,7 @@ export async function sendEnding({ link, sessionId, report, signal }: EndingOpti
 }
 
 /** What became of a launch of an earlier agent that does not run any more. */
-export function endingOfAdopted(found: Exclude<Adopted, { kind: "alive" }>): Seen {
+export function endingOfAdopted(found: Exclude<Adopted, { kind: "alive" | "remains" }>): Seen {
   if (found.kind === "ended") return seen(found.exit);
   if (found.kind === "not-started") return notStarted("the agent ended before the command was started");
   return { outcome: { kind: "interrupted", message: whyInterrupted(found) }, wasAsked: true };

@@ -5,7 +5,7 @@
 import type { EndingReport, LeaseRef } from "../protocol/agent-schema.ts";
 import type { Outcome, StopReason } from "../protocol/job.ts";
 import { storableText } from "../std/json.ts";
-import { describeEnding, type Ending, signalName } from "../launcher/launcher.ts";
+import { type BreachedLimit, describeBreach, describeEnding, type Ending, signalName } from "../launcher/launcher.ts";
 
 const MESSAGE_LENGTH_MAX = 1024;
 
@@ -14,6 +14,8 @@ export type Seen = {
   readonly outcome: Outcome;
   /** Whether the stop that we asked for, if any, reached it. */
   readonly wasAsked: boolean;
+  /** The limit that the shim saw passed. */
+  readonly limit?: BreachedLimit;
   /** Wall clock. */
   readonly startedAtMs?: number;
   readonly endedAtMs?: number;
@@ -23,8 +25,9 @@ export function seen(ending: Ending): Seen {
   const outcome = outcomeOf(ending);
   if (ending.kind === "lost") return { outcome, wasAsked: true };
   if (ending.kind === "not-started") return { outcome, wasAsked: true, endedAtMs: ending.endedAtMs };
-  const { startedAtMs, endedAtMs } = ending;
-  return { outcome, wasAsked: ending.stopAsked || ending.killAsked, startedAtMs, endedAtMs };
+  const { startedAtMs, endedAtMs, limit } = ending;
+  const wasAsked = ending.stopAsked || ending.killAsked;
+  return { outcome, wasAsked, startedAtMs, endedAtMs, ...(limit === undefined ? {} : { limit }) };
 }
 
 /** The command never began, and trying again may help. */
@@ -54,15 +57,27 @@ export type Result = { readonly result?: unknown; readonly problem?: string };
 
 export function reportOf(lease: LeaseRef, end: Seen, stopReason: StopReason | undefined, found: Result): EndingReport {
   const { outcome } = end;
+  const problem = found.problem ?? (end.limit === undefined ? undefined : passed(end.limit));
+  const asked = stopReason !== undefined && end.wasAsked ? stopReason : null;
   return {
     ...lease,
     outcome: "message" in outcome ? { ...outcome, message: cut(outcome.message) } : outcome,
-    stopped: stopReason !== undefined && end.wasAsked ? stopReason : null,
+    stopped: end.limit === undefined ? asked : (LIMIT_STOPS[end.limit] ?? asked),
     startedAt: timeOf(end.startedAtMs),
     endedAt: timeOf(end.endedAtMs),
     ...(found.result === undefined ? {} : { result: found.result }),
-    message: found.problem === undefined ? null : cut(found.problem),
+    message: problem === undefined ? null : cut(problem),
   };
+}
+
+/** Those that the controller knows by name; of the others the signal and the message tell. */
+const LIMIT_STOPS: { readonly [limit in BreachedLimit]?: StopReason } = {
+  output: "output-limit",
+  "wall-time": "time-limit",
+};
+
+function passed(limit: BreachedLimit): string {
+  return `it passed its limit of ${describeBreach(limit)}`;
 }
 
 function timeOf(ms: number | undefined): string | null {

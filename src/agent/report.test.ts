@@ -47,7 +47,22 @@ test("what was never started by the agent before is not started, what it lost si
   const launch = { launchId: "x", spec: undefined };
   assert.equal(endingOfAdopted({ ...launch, kind: "not-started" }).outcome.kind, "not-started");
   assert.equal(endingOfAdopted({ ...launch, kind: "interrupted", reason: "other-boot" }).outcome.kind, "interrupted");
-  assert.equal(endingOfAdopted({ ...launch, kind: "damaged", problem: "p" }).outcome.kind, "interrupted");
+  assert.equal(
+    endingOfAdopted({ ...launch, kind: "damaged", problem: "p", survivors: [] }).outcome.kind,
+    "interrupted",
+  );
+});
+
+test("a limit that the shim enforced is told as the reason, whatever else was about to stop it", () => {
+  const ran = { startedAtMs: 1, endedAtMs: 2, stdoutBytes: 0, stderrBytes: 0, descendants: 0 };
+  const told = (limit: "output" | "wall-time" | "cpu-seconds", stopAsked: boolean) => {
+    const end = seen({ kind: "signalled", signal: 9, ...ran, stopAsked, killAsked: false, limit });
+    const { stopped, message } = reportOf(lease, end, stopAsked ? "cancel" : undefined, {});
+    return [stopped, message];
+  };
+  assert.deepEqual(told("output", false), ["output-limit", "it passed its limit of output"]);
+  assert.deepEqual(told("wall-time", true), ["time-limit", "it passed its limit of time"]);
+  assert.deepEqual(told("cpu-seconds", false), [null, "it passed its limit of CPU time"]);
 });
 
 test("messages are storable and within their limit", () => {

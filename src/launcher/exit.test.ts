@@ -23,6 +23,18 @@ test("reads each kind of ending", () => {
   assert.deepEqual(read('"kind":"not-started"'), { kind: "not-started", ...written });
 });
 
+test("reads the limit, the hashes and what was dropped, where they are written", () => {
+  const hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+  const more = `"limit":"output","stdoutSha256":"${hash}","stderrSha256":"${hash}","stdoutDroppedBytes":7,`;
+  const text = (extra: string) => `{"version":1,"kind":"signalled","signal":9,${extra}${tail}`;
+  const exit = parseExit(text(more), "exit");
+  const read = { limit: "output", stdoutSha256: hash, stderrSha256: hash, stdoutDroppedBytes: 7 };
+  assert.deepEqual(exit, { kind: "signalled", signal: 9, ...ran, ...read });
+  assert.equal(describeEnding(exit), "passed its limit of output and was ended by SIGKILL");
+  for (const wrong of ['"limit":"patience",', '"stdoutSha256":"00",'])
+    assert.throws(() => parseExit(text(wrong), "exit"), { code: "launch_damaged" });
+});
+
 test("refuses what is torn, incomplete or unknown as damage, and a newer version by its own code", () => {
   const whole = `{"version":1,"kind":"exited","code":0,${tail}`;
   for (let length = 0; length < whole.length - 2; length++) {

@@ -5,11 +5,19 @@
 import { constants } from "node:os";
 import { getSystemErrorName } from "node:util";
 import { damaged, type Fields, parseFields } from "./fields.ts";
+import { type BreachedLimit, describeBreach, isBreachedLimit } from "./limits.ts";
 
 type Written = {
   readonly endedAtMs: number;
+  /** Of the whole stream, also where rotation or a full disk left less of it. */
   readonly stdoutBytes: number;
   readonly stderrBytes: number;
+  /** Hexadecimal, over all those bytes; absent in exit files of Holdfast 0.1. */
+  readonly stdoutSha256?: string;
+  readonly stderrSha256?: string;
+  /** What a pump could not write. */
+  readonly stdoutDroppedBytes?: number;
+  readonly stderrDroppedBytes?: number;
   /** The shim was asked to stop (SIGTERM), or to kill (SIGUSR1), before the end. */
   readonly stopAsked: boolean;
   readonly killAsked: boolean;
@@ -19,6 +27,8 @@ type Ran = Written & {
   readonly startedAtMs: number;
   /** Processes that outlived the job's leader and were ended by the shim. */
   readonly descendants: number;
+  /** The limit that it passed, where that can be seen. */
+  readonly limit?: BreachedLimit;
 };
 
 /** Where it failed before the program began: the working directory, a limit, the program itself. */
@@ -37,29 +47,54 @@ export type Ending = Exit | Lost;
 export function parseExit(text: string, place: string): Exit {
   const fields = parseFields(text, place);
   const kind = fields.text("kind");
-  if (kind === "not-started") return { kind, ...writtenOf(fields) };
-  if (kind === "exited") return { kind, code: fields.count("code"), ...ranOf(fields) };
-  if (kind === "signalled") return { kind, signal: fields.count("signal"), ...ranOf(fields) };
+  if (kind === "not-started") return { kind, ...writtenOf(fields, place) };
+  if (kind === "exited") return { kind, code: fields.count("code"), ...ranOf(fields, place) };
+  if (kind === "signalled") return { kind, signal: fields.count("signal"), ...ranOf(fields, place) };
   if (kind === "exec-failed") {
     const stage = fields.text("stage");
     if (!isStage(stage)) throw damaged(place, `names an unknown stage "${stage}"`);
-    return { kind, stage, errno: fields.count("errno"), ...ranOf(fields) };
+    return { kind, stage, errno: fields.count("errno"), ...ranOf(fields, place) };
   }
   throw damaged(place, `names an unknown kind "${kind}"`);
 }
 
-function writtenOf(fields: Fields): Written {
+function writtenOf(fields: Fields, place: string): Written {
   return {
     endedAtMs: fields.count("endedAtMs"),
     stdoutBytes: fields.count("stdoutBytes"),
     stderrBytes: fields.count("stderrBytes"),
+    ...optional(fields, "stdoutSha256", (key) => hashOf(fields, key, place)),
+    ...optional(fields, "stderrSha256", (key) => hashOf(fields, key, place)),
+    ...optional(fields, "stdoutDroppedBytes", fields.count),
+    ...optional(fields, "stderrDroppedBytes", fields.count),
     stopAsked: fields.flag("stopAsked"),
     killAsked: fields.flag("killAsked"),
   };
 }
 
-function ranOf(fields: Fields): Ran {
-  return { ...writtenOf(fields), startedAtMs: fields.count("startedAtMs"), descendants: fields.count("descendants") };
+function ranOf(fields: Fields, place: string): Ran {
+  return {
+    ...writtenOf(fields, place),
+    startedAtMs: fields.count("startedAtMs"),
+    descendants: fields.count("descendants"),
+    ...optional(fields, "limit", (key) => limitOf(fields, key, place)),
+  };
+}
+
+function optional<K extends string, T>(fields: Fields, key: K, read: (key: K) => T): { readonly [key in K]?: T } {
+  return fields.has(key) ? ({ [key]: read(key) } as { readonly [key in K]?: T }) : {};
+}
+
+function hashOf(fields: Fields, key: string, place: string): string {
+  const hash = fields.text(key);
+  if (!/^[0-9a-f]{64}$/.test(hash)) throw damaged(place, `has no SHA-256 in "${key}"`);
+  return hash;
+}
+
+function limitOf(fields: Fields, key: string, place: string): BreachedLimit {
+  const limit = fields.text(key);
+  if (!isBreachedLimit(limit)) throw damaged(place, `names an unknown limit "${limit}"`);
+  return limit;
 }
 
 function isStage(text: string): text is ExecStage {
@@ -78,9 +113,9 @@ const STAGE_TEXT: { readonly [stage in ExecStage]: string } = {
 export function describeEnding(ending: Ending): string {
   switch (ending.kind) {
     case "exited":
-      return `exited with code ${ending.code}`;
+      return `${breachOf(ending)}exited with code ${ending.code}`;
     case "signalled":
-      return `was ended by ${signalName(ending.signal)}`;
+      return `${breachOf(ending)}was ended by ${signalName(ending.signal)}`;
     case "exec-failed":
       return `never ran: ${STAGE_TEXT[ending.stage]} (${getSystemErrorName(-ending.errno)})`;
     case "not-started":
@@ -90,6 +125,10 @@ export function describeEnding(ending: Ending): string {
     default:
       return ending satisfies never;
   }
+}
+
+function breachOf({ limit }: Ran): string {
+  return limit === undefined ? "" : `passed its limit of ${describeBreach(limit)} and `;
 }
 
 export function signalName(signal: number): string {

@@ -19,8 +19,8 @@ export function damaged(place: string, problem: string): Failure {
   return new Failure("launch_damaged", `${place} ${problem}; look at it, then remove the launch directory`);
 }
 
-/** The fields of a JSON object text of version 1; `place` is the path that faults name. */
-export function parseFields(text: string, place: string): Fields {
+/** The fields of a JSON object text of at most this version; `place` is the path that faults name. */
+export function parseFields(text: string, place: string, newest = 1): Fields {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -31,7 +31,7 @@ export function parseFields(text: string, place: string): Fields {
   }
   const fields = fieldsOf(value, place);
   const version = fields.count("version");
-  if (version > 1) {
+  if (version > newest) {
     throw new Failure("launch_newer", `${place} was written by a newer Holdfast (version ${version}): update this one`);
   }
   return fields;

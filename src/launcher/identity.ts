@@ -5,12 +5,20 @@
 import type { Identity } from "../std/process.ts";
 import { damaged, parseFields } from "./fields.ts";
 
-export function parseIdentity(text: string, place: string): Identity {
+export type ShimIdentity = {
+  readonly identity: Identity;
+  /** Whether a child of the shim was really born in the launch's cgroup: it tried. */
+  readonly isInCgroup: boolean;
+};
+
+export function parseIdentity(text: string, place: string): ShimIdentity {
   const fields = parseFields(text, place);
   const pid = fields.count("pid");
   const startTicks = fields.text("startTicks");
   const bootId = fields.text("bootId");
   if (pid <= 1 || !/^\d+$/.test(startTicks) || !/^[0-9a-f-]{36}$/.test(bootId))
     throw damaged(place, "names no process");
-  return { bootId, pid, startTicks, ...(fields.has("pidfdInode") ? { pidfdInode: fields.text("pidfdInode") } : {}) };
+  const inode = fields.has("pidfdInode") ? { pidfdInode: fields.text("pidfdInode") } : {};
+  const isInCgroup = fields.has("isInCgroup") && fields.flag("isInCgroup");
+  return { identity: { bootId, pid, startTicks, ...inode }, isInCgroup };
 }

@@ -6,10 +6,9 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { codeOf, Failure } from "../std/errors.ts";
 import { fileFailure } from "../std/files.ts";
-import type { Identity } from "../std/process.ts";
 import { type Exit, parseExit } from "./exit.ts";
-import { parseIdentity } from "./identity.ts";
-import { encodeParams, encodeSpec, type Environment, type LaunchSpec, parseSpec } from "./spec.ts";
+import { parseIdentity, type ShimIdentity } from "./identity.ts";
+import { encodeSpec, type LaunchSpec, parseSpec } from "./spec.ts";
 
 const REMOVED_PREFIX = ".removed-";
 
@@ -27,6 +26,8 @@ export function pathsIn(directory: string): LaunchPaths {
   const within = (name: string): string => path.join(directory, name);
   return { stdout: within("stdout"), stderr: within("stderr"), result: within("result.json"), work: within("work") };
 }
+
+export type LaunchContent = { readonly spec: LaunchSpec; readonly params: string };
 
 export function launchesIn(root: string): string {
   return path.join(root, "launches");
@@ -48,8 +49,11 @@ async function writeSpec(directory: string, spec: LaunchSpec): Promise<void> {
   await fs.rename(`${file}.tmp`, file);
 }
 
-/** False when the directory is there already: this launch was begun before. Everything is durable when it returns true. */
-export async function createLaunch(directory: string, spec: LaunchSpec, environment: Environment): Promise<boolean> {
+/**
+ * False when the directory is there already: this launch was begun before. Everything is durable when it returns true.
+ * `fill` gives the spec and params once the directory is ours.
+ */
+export async function createLaunch(directory: string, fill: () => LaunchContent): Promise<boolean> {
   try {
     await fs.mkdir(directory, { mode: 0o700 });
   } catch (error) {
@@ -57,11 +61,12 @@ export async function createLaunch(directory: string, spec: LaunchSpec, environm
     throw diskFailure(directory, error);
   }
   try {
+    const { spec, params } = fill();
     const { work } = pathsIn(directory);
     if (spec.workingDirectory === work) await fs.mkdir(work, { mode: 0o700 });
     await writeSpec(directory, spec);
     // Not synced: after a power cut there is no shim that would read it.
-    await fs.writeFile(path.join(directory, "params"), encodeParams(spec, environment), { mode: 0o600, flag: "wx" });
+    await fs.writeFile(path.join(directory, "params"), params, { mode: 0o600, flag: "wx" });
     await syncDirectory(directory);
     await syncDirectory(path.dirname(directory));
   } catch (error) {
@@ -104,7 +109,7 @@ export async function readSpec(directory: string): Promise<LaunchSpec | undefine
   return text === undefined ? undefined : parseSpec(text, file);
 }
 
-export async function readIdentity(directory: string): Promise<Identity | undefined> {
+export async function readIdentity(directory: string): Promise<ShimIdentity | undefined> {
   const file = path.join(directory, "identity");
   const text = await readIfThere(file);
   return text === undefined ? undefined : parseIdentity(text, file);

@@ -5,30 +5,39 @@
 import path from "node:path";
 import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
-import { Failure, messageOf } from "../std/errors.ts";
-import { bootId, type Identity, isAlive } from "../std/process.ts";
-import type { Ending, Exit } from "./exit.ts";
+import { Failure } from "../std/errors.ts";
+import { type Adopted, adoptLaunch, type Launch } from "./adopt.ts";
+import { cgroupDirectory, createCgroup, removeCgroup } from "./cgroup.ts";
+import type { Ending } from "./exit.ts";
+import type { ShimIdentity } from "./identity.ts";
 import * as files from "./launch-files.ts";
+import { DEFAULT_CEILINGS, type Limits, narrowLimits } from "./limits.ts";
+import { launchIdOf, type Purpose } from "./purpose.ts";
 import { checkShim, type Shim, spawnShim } from "./shim.ts";
 import {
   type Account,
+  encodeParams,
   type Environment,
   environmentOf,
   type LaunchSpec,
-  launchIdOf,
-  type Limits,
-  type Purpose,
+  MARK_VARIABLE,
+  markOf,
+  type OutputMode,
   specFaults,
 } from "./spec.ts";
 import { STOP_GRACE_MS, type Stopped, stopLaunch } from "./stop.ts";
 import { lookUntil, waitEnding, withinLimit } from "./watch.ts";
 
 export { currentAccount } from "./account.ts";
+export { type Adopted, type Launch } from "./adopt.ts";
 export { describeEnding, type Ending, type ExecStage, type Exit, signalName } from "./exit.ts";
 export { type LaunchPaths, pathsIn } from "./launch-files.ts";
+export { type BreachedLimit, describeBreach, type Limits } from "./limits.ts";
+export { launchIdOf, type Purpose } from "./purpose.ts";
 export { shimPathFor } from "./shim.ts";
-export { type Account, type Environment, type LaunchSpec, launchIdOf, type Limits, type Purpose } from "./spec.ts";
+export { type Account, type Environment, type LaunchSpec, type OutputMode } from "./spec.ts";
 export { type Stopped } from "./stop.ts";
+export { type Survivor } from "./survivors.ts";
 
 const IDENTITY_WAIT_MS = 10_000;
 const IDENTITY_POLL_MS = 20;
@@ -40,15 +49,12 @@ export type LaunchRequest = {
   readonly workingDirectory?: string;
   /** Added to PATH, HOME, USER, LOGNAME and LANG, or in their place. */
   readonly environment: Environment;
+  /** Narrows the launcher's ceilings; what would widen one is the ceiling. */
   readonly limits?: Limits;
-};
-
-export type Launch = {
-  readonly launchId: string;
-  readonly directory: string;
-  readonly spec: LaunchSpec;
-  /** Of the shim. */
-  readonly identity: Identity;
+  /** Absent: files. */
+  readonly output?: OutputMode;
+  /** Exactly for a signed job: the bytes that were signed. */
+  readonly signed?: Uint8Array;
 };
 
 export type PreparedLaunch = Launch & {
@@ -63,23 +69,14 @@ export type Prepared =
   /** This purpose was launched before, in this life or an earlier one: adopt(launchId) tells what became of it. */
   | { readonly kind: "already-launched"; readonly launchId: string };
 
-export type Adopted = { readonly launchId: string; readonly spec: LaunchSpec | undefined } & (
-  | { readonly kind: "alive"; readonly launch: Launch }
-  | { readonly kind: "ended"; readonly exit: Exclude<Exit, { kind: "not-started" }> }
-  /** Proved: its gate was never opened, or its agent died before. */
-  | { readonly kind: "not-started" }
-  /** It may have run; nobody saw the end. */
-  | { readonly kind: "interrupted"; readonly reason: "gone" | "other-boot" }
-  /** A file of the launch is not what the shim or we write. */
-  | { readonly kind: "damaged"; readonly problem: string }
-);
-
 export type LauncherOptions = {
   /** The agent's root; launches lie in <root>/launches. Absolute. */
   readonly root: string;
   readonly shimPath: string;
   readonly account: Account;
   readonly clock: Clock;
+  /** What no launch may pass; absent: 1 GiB for each output. */
+  readonly ceilings?: Limits;
 };
 
 export class Launcher {
@@ -99,43 +96,70 @@ export class Launcher {
 
   /** <root>/launches/<launchId>. */
   directoryOf(launchId: string): string {
-    assert(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$/.test(launchId), `"${launchId}" is not a launch id`);
+    assert(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,219}$/.test(launchId), `"${launchId}" is not a launch id`);
+    return this.#within(launchId);
+  }
+
+  #within(launchId: string): string {
     return path.join(files.launchesIn(this.#options.root), launchId);
   }
 
   /** Everything up to the gate. Throws launch_invalid (all faults at once), disk_full, directory_unwritable, launch_failed, shim_unusable. */
   async prepare(request: LaunchRequest): Promise<Prepared> {
-    const { account, clock, shimPath } = this.#options;
+    const { account, clock, shimPath, ceilings = DEFAULT_CEILINGS } = this.#options;
     const launchId = launchIdOf(request.purpose);
-    const directory = this.directoryOf(launchId);
     const spec: LaunchSpec = {
       launchId,
       purpose: request.purpose,
       argv: request.argv,
-      workingDirectory: request.workingDirectory ?? files.pathsIn(directory).work,
-      limits: request.limits ?? {},
+      workingDirectory: request.workingDirectory ?? files.pathsIn(this.#within(launchId)).work,
+      limits: narrowLimits(ceilings, request.limits ?? {}),
       createdAtMs: clock.now(),
+      ...(request.output === undefined ? {} : { output: request.output }),
+      ...(request.signed === undefined ? {} : { signed: Buffer.from(request.signed).toString("base64") }),
     };
-    const environment = environmentOf(account, request.environment);
-    const faults = specFaults(spec, environment);
+    const environment = { ...environmentOf(account, request.environment), [MARK_VARIABLE]: markOf(spec) };
+    // A limit that is no number must be named, not narrowed away.
+    const faults = specFaults({ ...spec, limits: request.limits ?? {} }, environment);
     if (faults.length > 0)
       throw new Failure("launch_invalid", "this cannot be given to a process", { details: faults });
-    if (!(await files.createLaunch(directory, spec, environment))) return { kind: "already-launched", launchId };
-    const shim = await spawnShim(shimPath, directory).catch(async (error: unknown) => {
-      await files.removeUnspawned(directory);
-      throw error;
-    });
-    const launch: Launch = { launchId, directory, spec, identity: await this.#identity(shim, directory) };
-    const abandon = async (): Promise<Ending> => {
-      shim.closeGate();
-      return (await this.waitEnding(launch)) ?? { kind: "lost" };
+    const directory = this.directoryOf(launchId);
+    let made: LaunchSpec = spec;
+    const fill = (): files.LaunchContent => {
+      const cgroup = createCgroup(launchId);
+      made = { ...spec, cgroup };
+      const place = cgroup.kind === "own" ? cgroupDirectory(cgroup.path) : undefined;
+      return { spec: made, params: encodeParams(made, environment, place) };
     };
-    return { kind: "prepared", launch: { ...launch, openGate: shim.openGate, abandon } };
+    try {
+      if (!(await files.createLaunch(directory, fill))) return { kind: "already-launched", launchId };
+      const shim = await spawnShim(shimPath, directory).catch(async (error: unknown) => {
+        await files.removeUnspawned(directory);
+        throw error;
+      });
+      const launch = await this.#prepared(shim, directory, made);
+      const abandon = async (): Promise<Ending> => {
+        shim.closeGate();
+        return (await this.waitEnding(launch)) ?? { kind: "lost" };
+      };
+      return { kind: "prepared", launch: { ...launch, openGate: shim.openGate, abandon } };
+    } catch (error) {
+      dropCgroup(made);
+      throw error;
+    }
   }
 
-  async #identity(shim: Shim, directory: string): Promise<Identity> {
+  async #prepared(shim: Shim, directory: string, spec: LaunchSpec): Promise<Launch> {
+    const { identity, isInCgroup } = await this.#identity(shim, directory);
+    const { launchId, cgroup } = spec;
+    if (!isInCgroup) dropCgroup(spec);
+    const own = isInCgroup && cgroup?.kind === "own" ? cgroup.path : undefined;
+    return { launchId, directory, spec, identity, cgroup: own };
+  }
+
+  async #identity(shim: Shim, directory: string): Promise<ShimIdentity> {
     const { clock } = this.#options;
-    const look = (): Promise<Identity | undefined> => files.readIdentity(directory);
+    const look = (): Promise<ShimIdentity | undefined> => files.readIdentity(directory);
     let problem = `did not answer within ${IDENTITY_WAIT_MS / 1000} s`;
     const found = await withinLimit(clock, IDENTITY_WAIT_MS, (limit) => {
       void shim.ended.then((status) => {
@@ -151,8 +175,10 @@ export class Launcher {
   }
 
   /** Resolves with the ending of a launch, ours or adopted; undefined only when the signal aborted first. */
-  waitEnding(launch: Launch, signal: AbortSignal = new AbortController().signal): Promise<Ending | undefined> {
-    return waitEnding(launch, this.#options.clock, signal);
+  async waitEnding(launch: Launch, signal: AbortSignal = new AbortController().signal): Promise<Ending | undefined> {
+    const ending = await waitEnding(launch, this.#options.clock, signal);
+    if (ending !== undefined) dropCgroup(launch.spec);
+    return ending;
   }
 
   /** SIGTERM, the grace, then SIGKILL to all of it, up to 3 times. Every outcome is a value. */
@@ -165,36 +191,26 @@ export class Launcher {
     return files.listLaunches(this.#options.root);
   }
 
-  /** What became of a launch of an earlier life; an alive one can be watched and stopped like our own. */
-  async adopt(launchId: string): Promise<Adopted> {
-    const directory = this.directoryOf(launchId);
-    let spec: LaunchSpec | undefined;
-    try {
-      spec = await files.readSpec(directory);
-      const identity = await files.readIdentity(directory);
-      // Looked at before the exit file, which the shim writes as its last act.
-      const alive = identity !== undefined && isAlive(identity);
-      const exit = await files.readExit(directory);
-      if (exit?.kind === "not-started") return { kind: "not-started", launchId, spec };
-      if (exit !== undefined) return { kind: "ended", launchId, spec, exit };
-      // The shim makes its identity durable before it looks at the gate.
-      if (identity === undefined) return { kind: "not-started", launchId, spec };
-      if (alive && spec !== undefined)
-        return { kind: "alive", launchId, spec, launch: { launchId, directory, spec, identity } };
-      return { kind: "interrupted", launchId, spec, reason: identity.bootId === bootId() ? "gone" : "other-boot" };
-    } catch (error) {
-      if (!(error instanceof Failure) || error.code !== "launch_damaged") throw error;
-      return { kind: "damaged", launchId, spec, problem: messageOf(error) };
-    }
+  /** What became of a launch of an earlier life; an alive one can be watched and stopped like our own. Changes nothing. */
+  adopt(launchId: string): Promise<Adopted> {
+    return adoptLaunch(this.directoryOf(launchId), launchId);
   }
 
-  /** Removes all that is left of a launch, and with it the fence against a second start of the same purpose. Refused while it lives. */
+  /** Removes all that is left of a launch, and with it the fence against a second start of the same purpose. Refused while any of it runs. */
   async remove(
     launchId: string,
   ): Promise<{ readonly kind: "removed" } | { readonly kind: "refused"; readonly reason: "alive" }> {
     const adopted = await this.adopt(launchId);
-    if (adopted.kind === "alive") return { kind: "refused", reason: "alive" };
+    const isEmpty = adopted.kind === "damaged" ? adopted.survivors.length === 0 : adopted.kind !== "remains";
+    if (adopted.kind === "alive" || !isEmpty) return { kind: "refused", reason: "alive" };
+    // Before the directory, which alone knows its path.
+    if (adopted.spec !== undefined) dropCgroup(adopted.spec);
     await files.removeDirectory(this.directoryOf(launchId));
     return { kind: "removed" };
   }
+}
+
+/** Only an empty one goes; another stays and is tried again when the launch is removed. */
+function dropCgroup({ cgroup }: LaunchSpec): void {
+  if (cgroup?.kind === "own") removeCgroup(cgroup.path);
 }

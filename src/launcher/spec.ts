@@ -3,19 +3,16 @@
 // Rule: the environment may hold secrets, so it is in params only (0600, gone before the job runs), never in spec.json or argv.
 
 import type { Fault } from "../std/errors.ts";
-import type { JobId } from "../std/ids.ts";
+import type { Cgroup } from "./cgroup.ts";
 import { damaged, type Fields, parseFields } from "./fields.ts";
+import { LIMIT_KEYS, limitFaults, type Limits, limitsOf } from "./limits.ts";
+import { type Purpose, purposeFaults, purposeOf } from "./purpose.ts";
 
-/** What the launch is for. With it the agent finds the way back from a directory to its job. The epoch is a 64-bit counter as text. */
-export type Purpose = { readonly kind: "attempt"; readonly jobId: JobId; readonly epoch: string };
-
-/** Each narrows what the agent itself has, and never widens it; absent leaves it. */
-export type Limits = {
-  readonly cpuSeconds?: number;
-  readonly addressSpaceBytes?: number;
-  readonly fileSizeBytes?: number;
-  readonly openFiles?: number;
-};
+/** Where both outputs go. files: the job writes them itself. pump: through the shim into files that rotate and never stall it. */
+export type OutputMode =
+  | { readonly mode: "files" }
+  /** `files` of at most `fileBytes` for each stream: stdout, stdout.1, … */
+  | { readonly mode: "pump"; readonly fileBytes: number; readonly files: number };
 
 export type LaunchSpec = {
   readonly launchId: string;
@@ -25,18 +22,28 @@ export type LaunchSpec = {
   readonly workingDirectory: string;
   readonly limits: Limits;
   readonly createdAtMs: number;
+  /** Absent: files. */
+  readonly output?: OutputMode;
+  /** The bytes that were signed, in base64: the directory attests what ran. Exactly for a signed job. */
+  readonly signed?: string;
+  /** Absent in launches of Holdfast 0.1, which had none. */
+  readonly cgroup?: Cgroup;
 };
 
 export type Environment = { readonly [name: string]: string };
 /** Whom the job runs as: the agent's own account. */
 export type Account = { readonly name: string; readonly home: string };
 
-const LIMIT_KEYS = ["cpuSeconds", "addressSpaceBytes", "fileSizeBytes", "openFiles"] as const;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PUMP_FILES_MAX = 99;
+/** Version 2 has purposes beyond an attempt; a spec that needs nothing of it is written as 1, so that an older Holdfast reads it. */
+const NEWEST_SPEC = 2;
 
-/** The same purpose gives the same id, so that the exclusive creation of its directory fences a second start. */
-export function launchIdOf(purpose: Purpose): string {
-  return `${purpose.kind}-${purpose.jobId}-${purpose.epoch}`;
+/** By this a process of the launch is known, wherever it went. */
+export const MARK_VARIABLE = "HOLDFAST_LAUNCH";
+
+export function markOf(spec: LaunchSpec): string {
+  return `${spec.launchId}/${spec.createdAtMs}`;
 }
 
 /** Nothing is inherited from the agent: these, then what the caller gives. */
@@ -52,11 +59,12 @@ export function environmentOf(account: Account, given: Environment): Environment
 }
 
 export function encodeSpec(spec: LaunchSpec): string {
-  return `${JSON.stringify({ version: 1, ...spec })}\n`;
+  const version = spec.purpose.kind === "attempt" ? 1 : NEWEST_SPEC;
+  return `${JSON.stringify({ version, ...spec })}\n`;
 }
 
 export function parseSpec(text: string, place: string): LaunchSpec {
-  const fields = parseFields(text, place);
+  const fields = parseFields(text, place, NEWEST_SPEC);
   return {
     launchId: fields.text("launchId"),
     purpose: purposeOf(fields.object("purpose"), place),
@@ -64,26 +72,40 @@ export function parseSpec(text: string, place: string): LaunchSpec {
     workingDirectory: fields.text("workingDirectory"),
     limits: limitsOf(fields.object("limits")),
     createdAtMs: fields.count("createdAtMs"),
+    ...(fields.has("output") ? { output: outputOf(fields.object("output"), place) } : {}),
+    ...(fields.has("signed") ? { signed: fields.text("signed") } : {}),
+    ...(fields.has("cgroup") ? { cgroup: cgroupOf(fields.object("cgroup"), place) } : {}),
   };
 }
 
-function purposeOf(fields: Fields, place: string): Purpose {
+function outputOf(fields: Fields, place: string): OutputMode {
+  const mode = fields.text("mode");
+  if (mode === "files") return { mode };
+  if (mode === "pump") return { mode, fileBytes: fields.count("fileBytes"), files: fields.count("files") };
+  throw damaged(place, `names an unknown output mode "${mode}"`);
+}
+
+function cgroupOf(fields: Fields, place: string): Cgroup {
   const kind = fields.text("kind");
-  if (kind !== "attempt") throw damaged(place, `names an unknown purpose "${kind}"`);
-  return { kind, jobId: fields.text("jobId") as JobId, epoch: fields.counter("epoch") };
+  if (kind === "own") return { kind, path: fields.text("path") };
+  if (kind === "none") return { kind, why: fields.text("why") };
+  throw damaged(place, `names an unknown cgroup "${kind}"`);
 }
 
-function limitsOf(fields: Fields): Limits {
-  return Object.fromEntries(LIMIT_KEYS.filter((key) => fields.has(key)).map((key) => [key, fields.count(key)]));
-}
-
-/** The records that native/params.h reads: `key=value`, each ended by NUL. */
-export function encodeParams(spec: LaunchSpec, environment: Environment): string {
+/** The records that native/params.h reads: `key=value`, each ended by NUL. `cgroup` is its directory. */
+export function encodeParams(spec: LaunchSpec, environment: Environment, cgroup?: string): string {
+  const pump = spec.output?.mode === "pump" ? spec.output : undefined;
+  // A pump is bounded by its rotation.
+  const limits = pump === undefined ? spec.limits : { ...spec.limits, outputBytes: undefined };
   const records = [
     "version=1",
     `directory=${spec.workingDirectory}`,
     "account=-",
-    ...LIMIT_KEYS.map((key) => `${key}=${spec.limits[key] ?? "-"}`),
+    `cgroup=${cgroup ?? "-"}`,
+    `output=${pump === undefined ? "files" : "pump"}`,
+    `pumpFileBytes=${pump?.fileBytes ?? "-"}`,
+    `pumpFiles=${pump?.files ?? "-"}`,
+    ...LIMIT_KEYS.map((key) => `${key}=${limits[key] ?? "-"}`),
     ...spec.argv.map((argument) => `argument=${argument}`),
     ...Object.entries(environment).map(([name, value]) => `environment=${name}=${value}`),
   ];
@@ -104,13 +126,19 @@ export function specFaults(spec: LaunchSpec, environment: Environment): readonly
     check(`environment/${name}`, name !== "" && !/[=\0]/.test(name), "is not a name of a variable");
     check(`environment/${name}`, !value.includes("\0"), "contains NUL");
   }
-  for (const key of LIMIT_KEYS) {
-    const limit = spec.limits[key];
-    check(
-      `limits/${key}`,
-      limit === undefined || (Number.isSafeInteger(limit) && limit > 0),
-      "is not a whole number above 0",
-    );
-  }
-  return faults;
+  const isSigned = spec.purpose.kind === "signed";
+  check("signed", isSigned === (spec.signed !== undefined), isSigned ? "is missing" : "belongs to a signed job only");
+  return [...purposeFaults(spec.purpose), ...faults, ...outputFaults(spec.output), ...limitFaults(spec.limits)];
+}
+
+function outputFaults(output: OutputMode | undefined): readonly Fault[] {
+  if (output?.mode !== "pump") return [];
+  const { fileBytes, files } = output;
+  const isRight = (count: number, most: number): boolean => Number.isSafeInteger(count) && count > 0 && count <= most;
+  return [
+    ...(isRight(fileBytes, Number.MAX_SAFE_INTEGER)
+      ? []
+      : [{ place: "output/fileBytes", problem: "is not a whole number above 0" }]),
+    ...(isRight(files, PUMP_FILES_MAX) ? [] : [{ place: "output/files", problem: `is not 1 to ${PUMP_FILES_MAX}` }]),
+  ];
 }

@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops a launch: the shim is asked by SIGTERM to end the job's group, then by SIGUSR1 to kill everything of it. Rules: only
-// the shim is ever signalled, after its identity was proved; a stop has succeeded only when the exit file is there.
+// Stops a launch: the shim is asked by SIGTERM to end the job's group, then by SIGUSR1 to kill everything of it. Rules: nothing is
+// signalled before its identity was proved; a stop has succeeded only when group, session and cgroup are seen empty.
 
 import { constants } from "node:os";
 import type { Clock } from "../std/clock.ts";
 import { type Identity, type Refusal, signalIdentity } from "../std/process.ts";
 import type { Ending, Exit } from "./exit.ts";
 import { readExit } from "./launch-files.ts";
+import { endRemains, KILL_TRIES, KILL_WAIT_MS } from "./remains.ts";
+import { findSurvivors, type Survivor, type Trace } from "./survivors.ts";
 import { waitEnding, withinLimit } from "./watch.ts";
 
 export const STOP_GRACE_MS = 5000;
-const KILL_TRIES = 3;
-const KILL_WAIT_MS = 2000;
 
 export type Stopped =
   /** `isForced`: it did not end by SIGTERM within the grace. */
   | { readonly kind: "stopped"; readonly exit: Exit; readonly isForced: boolean }
   | { readonly kind: "already-ended"; readonly exit: Exit }
-  /** Nothing was signalled. gone, reused, other-boot: the shim does not run any more and left no exit file. */
-  | { readonly kind: "refused"; readonly reason: Refusal }
-  /** The shim vanished during the stop without an exit file. */
-  | { readonly kind: "lost" }
-  /** Signalled again and again, and still no exit file (a process stuck in the kernel). Ask again later. */
-  | { readonly kind: "survived" };
+  /** No shim and no exit file any more; what it left was ended, and nothing of it runs. */
+  | { readonly kind: "gone"; readonly reason: Exclude<Refusal, "legacy" | "not-group-leader"> }
+  /** Nothing was signalled: the record does not say which process. */
+  | { readonly kind: "refused"; readonly reason: "legacy" | "not-group-leader" }
+  /** Signalled again and again, or not provably ours, and still there. Ask again later. */
+  | { readonly kind: "survived"; readonly survivors: readonly Survivor[] };
 
-type Target = { readonly directory: string; readonly identity: Identity };
+export type Target = Trace & { readonly directory: string; readonly identity: Identity };
 
 export async function stopLaunch(target: Target, clock: Clock, graceMs: number): Promise<Stopped> {
   const before = await readExit(target.directory);
-  if (before !== undefined) return { kind: "already-ended", exit: before };
+  if (before !== undefined) return seenEmpty(target, clock, { kind: "already-ended", exit: before });
   const asked = signalIdentity(target.identity, constants.signals.SIGTERM);
   if (asked.kind === "refused") {
+    const { reason } = asked;
+    if (reason === "legacy" || reason === "not-group-leader") return { kind: "refused", reason };
     const exit = await readExit(target.directory);
-    return exit === undefined ? asked : { kind: "already-ended", exit };
+    if (exit !== undefined) return seenEmpty(target, clock, { kind: "already-ended", exit });
+    const survivors = await endRemains(target, clock, graceMs);
+    return survivors.length === 0 ? { kind: "gone", reason } : { kind: "survived", survivors };
   }
   let ending = await waitAtMost(target, clock, graceMs);
   for (let tries = 0; ending === undefined && tries < KILL_TRIES; tries++) {
@@ -40,8 +44,16 @@ export async function stopLaunch(target: Target, clock: Clock, graceMs: number):
     signalIdentity(target.identity, constants.signals.SIGUSR1);
     ending = await waitAtMost(target, clock, KILL_WAIT_MS);
   }
-  if (ending === undefined) return { kind: "survived" };
-  return ending.kind === "lost" ? ending : { kind: "stopped", exit: ending, isForced: ending.killAsked };
+  if (ending === undefined) return { kind: "survived", survivors: findSurvivors(target) };
+  // Its shim vanished in the middle; the wait has seen to it that nothing is left.
+  if (ending.kind === "lost") return { kind: "gone", reason: "gone" };
+  return seenEmpty(target, clock, { kind: "stopped", exit: ending, isForced: ending.killAsked });
+}
+
+/** The shim saw no child left; this looks from outside too, and ends what such a look should never find. */
+async function seenEmpty(target: Target, clock: Clock, stopped: Stopped): Promise<Stopped> {
+  const survivors = await endRemains(target, clock, 0);
+  return survivors.length === 0 ? stopped : { kind: "survived", survivors };
 }
 
 function waitAtMost(target: Target, clock: Clock, limitMs: number): Promise<Ending | undefined> {

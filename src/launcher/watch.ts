@@ -9,6 +9,8 @@ import { codeOf } from "../std/errors.ts";
 import { type Identity, isAlive } from "../std/process.ts";
 import type { Ending } from "./exit.ts";
 import { readExit } from "./launch-files.ts";
+import { endRemains } from "./remains.ts";
+import type { Trace } from "./survivors.ts";
 
 const POLL_MS = 500;
 
@@ -73,9 +75,10 @@ export async function withinLimit<T>(
 /**
  * The ending of a launch, ours or adopted; undefined when the signal aborted first. It watches exit.tmp, which the shim holds
  * from before the gate and renames to `exit`: watching the directory would wake us for every line that the job writes.
+ * A killed shim takes its job along: what PDEATHSIG missed is ended here, and only then is the launch called lost.
  */
 export function waitEnding(
-  launch: { readonly directory: string; readonly identity: Identity },
+  launch: Trace & { readonly directory: string; readonly identity: Identity },
   clock: Clock,
   signal: AbortSignal,
 ): Promise<Ending | undefined> {
@@ -83,7 +86,9 @@ export function waitEnding(
     const exit = await readExit(launch.directory);
     if (exit !== undefined || isAlive(launch.identity)) return exit;
     // Gone: it may have written the file between the two looks.
-    return (await readExit(launch.directory)) ?? { kind: "lost" };
+    const last = await readExit(launch.directory);
+    if (last !== undefined) return last;
+    return (await endRemains(launch, clock, 0)).length === 0 ? { kind: "lost" } : undefined;
   };
   return lookUntil({ watched: path.join(launch.directory, "exit.tmp"), periodMs: POLL_MS, look, clock, signal });
 }

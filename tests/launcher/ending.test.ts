@@ -72,7 +72,7 @@ test("clears the environment and sets only what is named", async () => {
     .split("\n")
     .map((line) => line.split("=")[0])
     .sort();
-  assert.deepEqual(names, ["EMPTY", "HOLDFAST_RESULT", "HOME", "LANG", "LOGNAME", "PATH", "USER"]);
+  assert.deepEqual(names, ["EMPTY", "HOLDFAST_LAUNCH", "HOLDFAST_RESULT", "HOME", "LANG", "LOGNAME", "PATH", "USER"]);
   assert.match(stdout, /^LANG=C\.UTF-8$/m);
 });
 
@@ -125,9 +125,9 @@ test("enforces the limits", async () => {
   const shown = await run(launcher, ["sh", "-c", "ulimit -t; ulimit -f; ulimit -n; ulimit -v"], { limits });
   assert.equal(shown.stdout, "1\n8\n16\n524288\n");
   const busy = await run(launcher, ["sh", "-c", "while :; do :; done"], { limits: { cpuSeconds: 1 } });
-  assert.equal(describeEnding(busy.ending), "was ended by SIGXCPU");
+  assert.equal(describeEnding(busy.ending), "passed its limit of CPU time and was ended by SIGXCPU");
   const large = await run(launcher, ["head", "-c", "9999", "/dev/zero"], { limits });
-  assert.equal(describeEnding(large.ending), "was ended by SIGXFSZ");
+  assert.equal(describeEnding(large.ending), "passed its limit of file size and was ended by SIGXFSZ");
   assert.equal(large.stdout.length, 4096);
 });
 

@@ -12,6 +12,7 @@ import {
   type Environment,
   Launcher,
   type Limits,
+  type OutputMode,
   type PreparedLaunch,
   pathsIn,
   type Purpose,
@@ -43,6 +44,7 @@ export type JobOptions = {
   readonly environment?: Environment;
   readonly limits?: Limits;
   readonly workingDirectory?: string;
+  readonly output?: OutputMode;
 };
 
 export async function prepare(

@@ -106,7 +106,8 @@ test("a shim killed by SIGKILL takes its job along, and the ending is lost, not 
   await eventually("the job gone", async () => (runs(job) ? undefined : true));
   const adopted = await launcher.adopt(launch.launchId);
   assert(adopted.kind === "interrupted" && adopted.reason === "gone");
-  assert.deepEqual(await launcher.stop(launch), { kind: "refused", reason: "gone" });
+  // Who is dead already is stopped.
+  assert.deepEqual(await launcher.stop(launch), { kind: "gone", reason: "gone" });
 });
 
 test("shim and job ignore the death of the agent's terminal: SIGHUP and SIGINT to the shim change nothing", async () => {
@@ -130,16 +131,16 @@ test("does not signal a process of another boot, another start time, or another 
   await fs.rm(path.join(launch.directory, "exit"));
   const stop = (changed: object) => launcher.stop({ ...launch, identity: { ...identity, ...changed } });
   assert.deepEqual(await stop({ bootId: "00000000-0000-0000-0000-000000000000" }), {
-    kind: "refused",
+    kind: "gone",
     reason: "other-boot",
   });
   assert.deepEqual(await stop({ startTicks: String(BigInt(identity.startTicks) - 1n) }), {
-    kind: "refused",
+    kind: "gone",
     reason: "reused",
   });
   if (identity.pidfdInode !== undefined)
-    assert.deepEqual(await stop({ pidfdInode: "1" }), { kind: "refused", reason: "reused" });
-  assert.deepEqual(await stop({ pid: process.pid }), { kind: "refused", reason: "reused" });
+    assert.deepEqual(await stop({ pidfdInode: "1" }), { kind: "gone", reason: "reused" });
+  assert.deepEqual(await stop({ pid: process.pid }), { kind: "gone", reason: "reused" });
   assert.deepEqual(await stop({ pid: 1 }), { kind: "refused", reason: "legacy" });
   assert.equal(runs(String(bystander.pid)), true);
 });
