@@ -56,11 +56,10 @@ test("an agent that comes back after its lease went to another stops the job and
   const heir = await world.node("heir");
   const lease = await until("the heir has the job", async () => (await heir.claim(1, { waitMs: 1000 }))[0]);
   await heir.start(id, lease.epoch);
+  // However slow this machine is: from here on the heir holds it.
+  await world.sql("update app.job set lease_until = now() + interval '1 hour' where lease_until is not null");
   machine.start();
-  await until("the zombie is gone", async () => {
-    await heir.renew(id, lease.epoch);
-    return !isRunning(pid) && machine.launches().length === 0;
-  });
+  await until("the zombie is gone", () => !isRunning(pid) && machine.launches().length === 0);
   assert.equal(await heir.end(id, lease.epoch, { result: "heir" }), "done");
   assert.equal((await world.admin.call("jobShow", { params: { jobId: id } })).result, "heir");
 });

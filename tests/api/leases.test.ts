@@ -54,6 +54,8 @@ test("P3: a late completion is refused and changes nothing, byte for byte", asyn
   await zombie.start(job.id, lease.epoch);
   const again = await until("the heir has the job", async () => (await heir.claim(1, { waitMs: 500 }))[0]);
   await heir.start(job.id, again.epoch);
+  // However slow this machine is: from here on the heir holds it.
+  await world.sql("update app.job set lease_until = now() + interval '1 hour' where lease_until is not null");
   const everything = () =>
     world.sql(
       `select (select json_agg(j order by j.id) from app.job j) as jobs, (select json_agg(b order by b.job_id) from app.job_body b) as bodies,
@@ -76,13 +78,13 @@ test("P3: a late completion is refused and changes nothing, byte for byte", asyn
 });
 
 test("a healthy renewal keeps a job through many sweeps, and the attempt stays 1", async (t) => {
-  const world = await createWorld(t, { leaseMs: 250, sweepMs: 20 });
+  const world = await createWorld(t, { leaseMs: 1_000, sweepMs: 20 });
   const [holder, other] = [await world.node("holder"), await world.node("other")];
   const job = await world.admin.call("jobSubmit", { body: { command } });
   const [lease] = await holder.claim(1);
   assert.ok(lease !== undefined);
   await holder.start(job.id, lease.epoch);
-  const end = performance.now() + 2_500;
+  const end = performance.now() + 4_000;
   for (let renewals = 0; performance.now() < end; renewals++) {
     assert.equal((await holder.renew(job.id, lease.epoch)).verdict, "done");
     assert.deepEqual(await other.claim(1, { waitMs: 50 }), []);
