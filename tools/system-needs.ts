@@ -16,11 +16,14 @@ type Need = {
 export const systemNeeds: readonly Need[] = [
   { program: "ps", debianPackage: "procps", purpose: "tests" },
   { program: "setpriv", debianPackage: "util-linux", purpose: "tests" },
+  { program: "unshare", debianPackage: "util-linux", purpose: "tests" },
   { program: "mount", debianPackage: "mount", purpose: "tests" },
   { program: "faketime", debianPackage: "faketime", purpose: "tests" },
   { program: "systemd-analyze", debianPackage: "systemd", purpose: "tests" },
   { program: "chromium", debianPackage: "chromium", purpose: "tests" },
   { program: "shellcheck", debianPackage: "shellcheck", purpose: "checks" },
+  { program: "gcc", debianPackage: "gcc", purpose: "checks" },
+  { program: "aarch64-linux-gnu-gcc", debianPackage: "gcc-aarch64-linux-gnu", purpose: "checks" },
 ];
 
 /** Administrators' programs are in sbin, which an ordinary user's PATH often lacks. */
