@@ -2,7 +2,9 @@
 // Puts a node together: hello, heartbeat, claims, renewals, and the attempts that run. Whatever an earlier life of the agent
 // started is found and answered for before anything new is claimed. Jobs outlive the agent; nothing is started twice.
 
-import type { ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
+import type { Boundary, BoundaryState } from "../boundary/boundary.ts";
+import type { Evidence } from "../locker/locker.ts";
+import type { BoundaryEvidence, BoundaryReport, ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
 import { CLAIM_MAX } from "../protocol/limits.ts";
 import type { NodeFacts } from "../protocol/node-schema.ts";
 import type { Adopted, Launcher } from "../launcher/launcher.ts";
@@ -20,6 +22,11 @@ export type OnStop = "release" | "finish" | "leave";
 export type AgentOptions = {
   readonly launcher: Launcher;
   readonly link: Link;
+  readonly boundary: Boundary;
+  /** The boundary as it is told to the controller, its evidence signed by the node. */
+  readonly boundaryReport: () => BoundaryReport;
+  /** Of what this node once told the controller, only what it signed itself. */
+  readonly ownEvidence: (evidence: BoundaryEvidence | null) => readonly Evidence[];
   readonly clock: Clock;
   readonly log: Log;
   readonly facts: () => Promise<NodeFacts>;
@@ -57,6 +64,7 @@ class Agent {
   readonly #attempts = new Map<string, { readonly attempt: Attempt; readonly done: Promise<void> }>();
   #changed = new AbortController();
   #isDraining = false;
+  #boundaryKind: BoundaryState["kind"] = "trusted";
   /** Said once, not with every heartbeat. */
   #isRotationRefused = false;
 
@@ -105,14 +113,23 @@ class Agent {
 
   /** Answers for every launch of an earlier life, then begins a session with what is still held. */
   async #hello(): Promise<HelloReply> {
-    const { launcher, link, facts, clock } = this.#options;
+    const { launcher, link, facts, clock, boundary, boundaryReport, ownEvidence } = this.#options;
     const found: Adopted[] = [];
     for (const launchId of await launcher.list()) found.push(await launcher.adopt(launchId));
     const held = found.filter((adopted) => adopted.spec?.purpose.kind === "attempt" && !isUnclear(adopted));
-    const holds = held.map(leaseOf);
-    const input = async () => ({ body: { facts: await facts(), now: new Date(clock.now()).toISOString(), holds } });
+    // What the record knows and no directory shows was started all the same: it gets a verdict too.
+    const gone = boundary.record.attempts
+      .map(({ jobId, epoch }): LeaseRef => ({ jobId, epoch: String(epoch) }))
+      .filter((lease) => !held.some((adopted) => keyOf(leaseOf(adopted)) === keyOf(lease)));
+    const holds = [...held.map(leaseOf), ...gone];
+    const input = async () => ({
+      body: { facts: await facts(), boundary: boundaryReport(), now: new Date(clock.now()).toISOString(), holds },
+    });
     const session = await link.call("nodeHello", input, { signal: this.#stopping });
     const verdicts = new Map(session.verdicts.map((verdict) => [`${verdict.jobId}/${verdict.epoch}`, verdict.verdict]));
+    boundary.noteEvidence(ownEvidence(session.evidence));
+    this.#noteBoundary();
+    for (const lease of gone) this.#settleGone(session, lease, verdicts.get(keyOf(lease)) ?? "unknown");
     for (const adopted of held) this.#resume(session, adopted, verdicts.get(keyOf(leaseOf(adopted))) ?? "unknown");
     for (const adopted of found) if (adopted.spec === undefined || isUnclear(adopted)) await this.#setAside(adopted);
     return session;
@@ -141,6 +158,29 @@ class Agent {
     }
   }
 
+  /** The record has it and its directory is gone: it may have run, and nobody can tell how it ended. */
+  #settleGone(session: HelloReply, lease: LeaseRef, verdict: string): void {
+    const { boundary, log } = this.#options;
+    log.error({ ...lease, verdict }, "an attempt that was started here has no launch directory any more");
+    const attempt = new Attempt(this.#contextOf(session), lease);
+    const why = { kind: "interrupted" as const, message: "its launch directory is gone" };
+    this.#track(
+      attempt,
+      verdict === "done" ? attempt.settle({ outcome: why, wasAsked: true }) : boundary.closeAttempt(lease),
+    );
+  }
+
+  /** Said when it changes, not with every heartbeat. */
+  #noteBoundary(): void {
+    const { boundary, log } = this.#options;
+    const { state } = boundary;
+    if (state.kind === this.#boundaryKind) return;
+    this.#boundaryKind = state.kind;
+    if (state.kind === "trusted") log.info({}, "the boundary is trusted: jobs are taken");
+    else log.error({ boundary: state.kind, why: state.why }, "this node refuses every job");
+    this.#wake();
+  }
+
   /** Without a spec nothing is known but that it may not be started again. One that provably never ran goes. */
   async #setAside(adopted: Adopted): Promise<void> {
     const { launcher, log } = this.#options;
@@ -153,9 +193,19 @@ class Agent {
   }
 
   #contextOf(session: HelloReply): AttemptContext {
-    const { launcher, link, clock, log, stopGraceMs, outputBytesMax } = this.#options;
+    const { boundary, launcher, link, clock, log, stopGraceMs, outputBytesMax } = this.#options;
     const { sessionId } = session;
-    return { launcher, link, clock, log, sessionId, stopGraceMs, outputBytesMax, detach: this.#detach.signal };
+    return {
+      boundary,
+      launcher,
+      link,
+      clock,
+      log,
+      sessionId,
+      stopGraceMs,
+      outputBytesMax,
+      detach: this.#detach.signal,
+    };
   }
 
   #track(attempt: Attempt, work: Promise<void>): void {
@@ -180,9 +230,12 @@ class Agent {
   }
 
   async #heartbeat(session: HelloReply): Promise<void> {
-    const { link, facts, clock } = this.#options;
+    const { boundary, boundaryReport, link, facts, clock } = this.#options;
+    await boundary.probe();
+    this.#noteBoundary();
+    const { sessionId } = session;
     const input = async () => ({
-      body: { sessionId: session.sessionId, facts: await facts(), now: new Date(clock.now()).toISOString() },
+      body: { sessionId, facts: await facts(), boundary: boundaryReport(), now: new Date(clock.now()).toISOString() },
     });
     const { drain, rotate } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
     this.#noteDrain(drain);
@@ -227,11 +280,11 @@ class Agent {
 
   /** One claim at a time; a number that got no answer is asked again, so that its leases are not lost. */
   async #claimLoop(session: HelloReply): Promise<void> {
-    const { clock, link, slots, afterClaim } = this.#options;
+    const { boundary, clock, link, slots, afterClaim } = this.#options;
     for (let number = 1; !this.#stopping.aborted; ) {
       const changed = this.#changed.signal;
       const max = Math.min(CLAIM_MAX, slots - this.#attempts.size);
-      if (max <= 0 || this.#isDraining) {
+      if (max <= 0 || this.#isDraining || boundary.state.kind !== "trusted") {
         await clock.sleep(session.heartbeatMs, AbortSignal.any([this.#stopping, changed]));
         continue;
       }

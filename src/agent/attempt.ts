@@ -4,8 +4,10 @@
 //   starting ──start taken──► running ──exit──► reporting ──verdict──► over
 //       └── not started ──────────────────────────┘    any ──lease lost──► dropped: stopped, its result never sent
 //
-// Rules: the gate opens only after the controller took the start; the launch directory goes only after a verdict.
+// Rules: the gate opens only after every slot of the locker holds the entry and the controller took the start; launch
+// directory and entry go only after a verdict.
 
+import { type Boundary, storedIdentity } from "../boundary/boundary.ts";
 import type { ClaimedJob, LeaseRef, VerdictKind } from "../protocol/agent-schema.ts";
 import type { StopReason } from "../protocol/job.ts";
 import type { Clock } from "../std/clock.ts";
@@ -26,6 +28,7 @@ import { readResult } from "./result.ts";
 const STOP_AGAIN_MS = 10_000;
 
 export type AttemptContext = {
+  readonly boundary: Boundary;
   readonly launcher: Launcher;
   readonly link: Link;
   readonly clock: Clock;
@@ -85,6 +88,13 @@ export class Attempt {
   }
 
   async #start(launch: PreparedLaunch, job: ClaimedJob): Promise<void> {
+    const refused = await this.#enterBoundary(launch);
+    if (refused !== undefined) {
+      await launch.abandon();
+      this.#log.error({ why: refused }, "a job was refused");
+      if (!this.#context.detach.aborted) await this.#settle(notStarted(refused));
+      return;
+    }
     const isTaken = !this.#mayNotStart() && (await this.#tellStart());
     // A stop or the loss of the lease may have come while the controller was asked.
     if (!isTaken || this.#mayNotStart()) {
@@ -97,6 +107,14 @@ export class Attempt {
     await launch.openGate();
     this.#log.info({ program: job.command[0], pid: launch.identity.pid }, "job started");
     await this.watch(launch);
+  }
+
+  /** The durable entry before the gate. Why not, when there is none. */
+  async #enterBoundary(launch: PreparedLaunch): Promise<string | undefined> {
+    const { launchId, identity } = launch;
+    const start = { ...this.lease, launchId, identity: storedIdentity(identity) };
+    const started = await this.#context.boundary.startAttempt(start);
+    return started.kind === "admitted" ? undefined : started.text;
   }
 
   #mayNotStart(): boolean {
@@ -244,6 +262,8 @@ export class Attempt {
       }
     }
     this.#isOver = true;
+    // The directory first: an entry without one is known to have been here, a directory without one would not be.
     await launcher.remove(this.#launchId);
+    await this.#context.boundary.closeAttempt(this.lease);
   }
 }

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { type AgentOptions, type OnStop, runAgent } from "../agent/agent.ts";
+import { ownEvidence, reportOfBoundary } from "../agent/boundary-report.ts";
 import { Link } from "../agent/link.ts";
 import { OUTPUT_BYTES_MAX } from "../agent/output-size.ts";
 import { createClient } from "../client/client.ts";
@@ -18,8 +19,17 @@ import {
   loadAgentConfig,
 } from "../enrol/agent-config.ts";
 import { finishPairing, pair } from "../enrol/enrol.ts";
+import { Boundary, BOUNDARY_TENANT } from "../boundary/boundary.ts";
+import { openLocker } from "./locker.ts";
 import { keepNext, loadOrDrawNext } from "../enrol/next-credential.ts";
-import { agentLockFile, credentialHash, loadCredential, nodeDirectory, parseCredential } from "../enrol/node-key.ts";
+import {
+  agentLockFile,
+  credentialHash,
+  loadCredential,
+  loadOrMakeNodeKey,
+  nodeDirectory,
+  parseCredential,
+} from "../enrol/node-key.ts";
 import { writePrivateFile } from "../enrol/private-file.ts";
 import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
@@ -41,6 +51,8 @@ export type AgentCommand = {
   readonly stopGraceMs?: number;
   readonly outputBytesMax?: number;
   readonly stopFile?: string;
+  /** Directories of the locker, one a disk; default: node/locker in the root. */
+  readonly lockerSlots?: readonly string[];
   readonly nodeKeyStdin?: boolean;
   /** Ends when standard input does: its parent holds the other end. */
   readonly lifeline?: boolean;
@@ -79,6 +91,8 @@ export async function runAgentCommand(
 
   const client = createClient({ baseUrl: config.controllerUrl, credential });
   const link = new Link({ client, clock: systemClock, random: systemRandom, log });
+  const key = loadOrMakeNodeKey(nodeDirectory(root));
+  const boundary = await Boundary.open(openLocker(root, options.lockerSlots, key, stack).tenant(BOUNDARY_TENANT));
   const launcher = await Launcher.open({
     root: nodeDirectory(root),
     shimPath: shimPathFor(process.arch),
@@ -93,6 +107,9 @@ export async function runAgentCommand(
   const agent: AgentOptions = {
     launcher,
     link,
+    boundary,
+    boundaryReport: () => reportOfBoundary(boundary, config.nodeId, key),
+    ownEvidence: (evidence) => ownEvidence(evidence, config.nodeId, key),
     clock: systemClock,
     log,
     slots,

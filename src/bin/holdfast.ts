@@ -81,12 +81,17 @@ const programs: Programs = {
   agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
   backup: async (options) => (await import("./backup.ts")).backup(options, process.env, stopSignal()),
   restore: async (options) => (await import("./backup.ts")).restore(options, process.env, stopSignal()),
+  launchList: async (options) => (await import("./launch.ts")).launchList(options, process.env),
+  launchShow: async (options) => (await import("./launch.ts")).launchShow(options, process.env),
+  launchStop: async (options) => (await import("./launch.ts")).launchStop(options, process.env),
   controllerUnit: (options) =>
     controllerUnit({
       node: process.execPath,
       program: fileURLToPath(new URL("holdfast.js", import.meta.url)),
       ...options,
     }),
+  showBoundary: async (options) => (await import("./boundary.ts")).showBoundary(options, process.env),
+  resetBoundary: async (options) => (await import("./boundary.ts")).resetBoundaryOf(options, process.env),
   checkMachine: async (options) => (await import("./doctor.ts")).checkMachine(options, process.env),
   dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),

@@ -4,7 +4,7 @@
 import { type Command, Option } from "commander";
 import { example, type Tree } from "./command.ts";
 import type { Programs } from "./programs.ts";
-import { parseDuration, parseSize, parseWhole } from "./units.ts";
+import { parseDuration, parseEach, parseSize, parseWhole } from "./units.ts";
 
 type OptionsOf<Name extends "up" | "controller" | "agent"> = Parameters<Programs[Name]>[0];
 
@@ -66,6 +66,7 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
     )
     .option("--output-limit <size>", "stop a job whose output files grow beyond this (default: 1GiB)", parseSize)
     .option("--stop-file <file>", "stop when this file appears (default: ROOT/node/stop)")
+    .option("--locker-slot <directory>", "where the locker lies; repeat it with a directory on another disk", parseEach)
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
     .addOption(new Option("--lifeline").hideHelp())
@@ -74,11 +75,13 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
       async ({
         stopGrace,
         outputLimit,
+        lockerSlot,
         ...options
-      }: OptionsOf<"agent"> & { stopGrace?: number; outputLimit?: number }) =>
+      }: OptionsOf<"agent"> & { stopGrace?: number; outputLimit?: number; lockerSlot?: readonly string[] }) =>
         setExitCode(
           await programs.agent({
             ...options,
+            ...(lockerSlot === undefined ? {} : { lockerSlots: lockerSlot }),
             ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }),
             ...(outputLimit === undefined ? {} : { outputBytesMax: outputLimit }),
           }),

@@ -5,11 +5,13 @@
 import { Command } from "commander";
 import { example, type Tree } from "./command.ts";
 import { addBackupCommands } from "./backup-commands.ts";
+import { addBoundaryCommands } from "./boundary-commands.ts";
 import { addContextCommands } from "./context-commands.ts";
 import { addDatabaseCommands } from "./database-commands.ts";
 import { addCompletion } from "./completion.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addJobCommands } from "./job-commands.ts";
+import { addLaunchCommands } from "./launch-commands.ts";
 import { addNodeCommands } from "./node-commands.ts";
 import { addPasswordCommand } from "./password-command.ts";
 import { addProgramCommands } from "./program-commands.ts";
@@ -44,6 +46,8 @@ export function buildProgram(tree: Tree): Command {
   addContextCommands(program, tree);
   addDatabaseCommands(program, tree);
   addBackupCommands(program, tree);
+  addBoundaryCommands(program, tree);
+  addLaunchCommands(program, tree);
   addUnitCommand(program, tree);
   addCompletion(program, tree);
   inherit(program);

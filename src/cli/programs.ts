@@ -2,6 +2,7 @@
 // The long-running programs that the command line starts. They are handed in by bin/, loaded only when they are run, so that
 // a look at a job does not load a web server.
 
+import type { Exit, Limits } from "../launcher/launcher.ts";
 import type { Check } from "../protocol/access-schema.ts";
 
 /** What a backup holds. */
@@ -33,7 +34,62 @@ type BackupOptions = {
   readonly progress: (table: string, bytes: number) => void;
 };
 
+export type SlotSeen = { readonly place: string; readonly text: string; readonly sequence: string | null };
+
+/** The boundary of this machine's node, as its slots show it. */
+export type BoundarySeen = {
+  readonly state: "trusted" | "untrusted" | "future" | "unwritable";
+  readonly why: string | null;
+  readonly slots: readonly SlotSeen[];
+  /** Hexadecimal. */
+  readonly lineage: string | null;
+  readonly sequence: string | null;
+  /** Pid of the agent that runs; null when none does. */
+  readonly agent: string | null;
+  readonly attempts: readonly {
+    readonly jobId: string;
+    readonly epoch: string;
+    readonly launchId: string;
+    readonly pid: number | null;
+    readonly stage: string;
+    readonly outcome: string;
+  }[];
+  readonly sessions: number;
+};
+
+/** One launch directory of this machine, matched with what runs. Times are RFC 3339. */
+export type LaunchView = {
+  readonly launchId: string;
+  readonly directory: string;
+  /** remains: its shim was killed and some of it runs. newer: a newer Holdfast wrote it. */
+  readonly state: "running" | "ended" | "not-started" | "remains" | "interrupted" | "damaged" | "newer" | "unreadable";
+  readonly purpose: string | null;
+  /** Of the shim, while it runs. */
+  readonly pid: number | null;
+  readonly since: string | null;
+  readonly end: string | null;
+  readonly problem: string | null;
+  readonly survivors: readonly { readonly pid: number; readonly name: string }[];
+  readonly argv: readonly string[] | null;
+  readonly workingDirectory: string | null;
+  readonly limits: Limits | null;
+  readonly cgroup: string | null;
+  readonly exit: Exit | null;
+};
+
+/** A stop that succeeded: nothing of the launch runs. */
+export type LaunchStop = { readonly launchId: string; readonly kind: string; readonly text: string };
+
+type LaunchOptions = { readonly root?: string };
+
 export type Programs = {
+  readonly launchList: (options: LaunchOptions) => Promise<readonly LaunchView[]>;
+  readonly launchShow: (options: LaunchOptions & { readonly launchId: string }) => Promise<LaunchView>;
+  readonly launchStop: (
+    options: LaunchOptions & { readonly launchId: string; readonly graceMs?: number },
+  ) => Promise<LaunchStop>;
+  readonly showBoundary: (options: { readonly root?: string }) => Promise<BoundarySeen>;
+  readonly resetBoundary: (options: { readonly root?: string }) => Promise<void>;
   /** The text of a systemd unit for this installation. */
   readonly controllerUnit: (options: {
     readonly isEmbedded: boolean;
@@ -61,6 +117,7 @@ export type Programs = {
     readonly stopGraceMs?: number;
     readonly outputBytesMax?: number;
     readonly stopFile?: string;
+    readonly lockerSlots?: readonly string[];
     readonly nodeKeyStdin?: boolean;
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;

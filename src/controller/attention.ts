@@ -33,6 +33,15 @@ function ofNode(node: Node, now: number): Attention[] {
       ),
     );
   }
+  if (node.online && node.boundary !== null && node.boundary.state !== "trusted") {
+    const advice =
+      node.boundary.state === "untrusted"
+        ? "Have its disk looked at; on the node, holdfast boundary show says which, and holdfast boundary reset lets it run jobs again."
+        : "It takes jobs again by itself as soon as that is mended.";
+    found.push(
+      about("error", `node ${node.name} refuses every job: ${node.boundary.why ?? node.boundary.state}`, advice),
+    );
+  }
   if (!node.online) {
     const seen = node.lastHeartbeatAt === null ? "was never seen" : `is offline, last seen ${node.lastHeartbeatAt}`;
     const advice =

@@ -6,6 +6,7 @@ import Type, { type Static } from "typebox";
 import { counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { BATCH_MAX, CLAIM_MAX, CLAIM_WAIT_MS_MAX, HOLDS_MAX, LOG_CHUNK_BYTES_MAX } from "./limits.ts";
 import { logStream } from "./job-schema.ts";
+import { boundaryStates } from "./node.ts";
 import { nodeFacts } from "./node-schema.ts";
 
 const sessionId = id("nses");
@@ -51,8 +52,32 @@ export function pairMessage(code: string, publicKey: string, credentialHash: str
   return `holdfast-pair-v1\n${code}\n${publicKey}\n${credentialHash}\n`;
 }
 
+/** What a node last acknowledged in its locker, signed by itself: it is told again at its next hello, as a guard against a rollback. */
+export const boundaryEvidence = exact({
+  lineage: Type.String({ pattern: "^[0-9a-f]{32}$" }),
+  sequence: counter,
+  /** Ed25519 over evidenceMessage(…), base64url. */
+  signature: Type.String({ pattern: "^[A-Za-z0-9_-]{86}$" }),
+});
+export type BoundaryEvidence = Static<typeof boundaryEvidence>;
+
+/** The bytes that an evidence signs. */
+export function evidenceMessage(nodeId: string, lineage: string, sequence: string): string {
+  return `holdfast-boundary-evidence-v1\n${nodeId}\n${lineage}\n${sequence}\n`;
+}
+
+/** Whether a node can promise that it starts nothing twice. One that cannot refuses every job. */
+export const boundaryReport = exact({
+  state: Type.Enum([...boundaryStates]),
+  /** In words, what is wrong; null when trusted. */
+  why: nullable(Type.String({ maxLength: 1024 })),
+  evidence: nullable(boundaryEvidence),
+});
+export type BoundaryReport = Static<typeof boundaryReport>;
+
 export const helloRequest = exact({
   facts: nodeFacts,
+  boundary: Type.Optional(boundaryReport),
   /** The node's wall clock. */
   now: time,
   /** Leases of an earlier session whose processes or endings it still has. */
@@ -65,12 +90,19 @@ export const helloReply = exact({
   heartbeatMs: Type.Integer({ minimum: 1 }),
   leaseMs: Type.Integer({ minimum: 1 }),
   renewMs: Type.Integer({ minimum: 1 }),
+  /** The newest that this node sent, of whatever life. */
+  evidence: nullable(boundaryEvidence),
   /** For each hold: done = kept under this session; anything else = stop it and drop its result. */
   verdicts: Type.Array(verdict),
 });
 export type HelloReply = Static<typeof helloReply>;
 
-export const heartbeatRequest = exact({ sessionId, facts: nodeFacts, now: time });
+export const heartbeatRequest = exact({
+  sessionId,
+  facts: nodeFacts,
+  boundary: Type.Optional(boundaryReport),
+  now: time,
+});
 export const heartbeatReply = exact({
   drain: Type.Boolean(),
   /** The agent is asked to draw a new credential and to offer it. */

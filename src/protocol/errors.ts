@@ -119,6 +119,7 @@ export const errorTable = {
   launch_failed: row(0, "later", 95, "Nothing was started; look at what is named and try again."),
   launch_damaged: row(0, "never", 96, "Look at the launch directory that is named; nothing in it is started again."),
   launch_newer: row(0, "never", 97, "The launch was written by a newer Holdfast: update this one."),
+  launch_survived: row(0, "later", 113, "Look at the processes that are named, then stop it again."),
   shim_unusable: row(0, "never", 98, "Restore native/prebuilt from the repository; the shim must be executable."),
   secret_exposed: row(0, "never", 78, "Run chmod 600 on the file that is named, and consider its secret known."),
   system_call_failed: row(0, "later", 71, "Look at the errno; this may be a limit of the machine."),

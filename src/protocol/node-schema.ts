@@ -2,9 +2,9 @@
 // What crosses HTTP about nodes as people see them, and the facts that a node reports about its machine.
 
 import Type, { type Static } from "typebox";
-import { bytes, exact, id, name, nullable, time } from "./common-schema.ts";
+import { bytes, counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { DEVICES_MAX } from "./limits.ts";
-import { nodeStatuses } from "./node.ts";
+import { boundaryStates, nodeStatuses } from "./node.ts";
 
 const text = Type.String({ maxLength: 256 });
 
@@ -51,6 +51,15 @@ export const node = exact({
   running: Type.Integer({ minimum: 0 }),
   /** The life of the agent that runs now; null before the first one and after the node was retired. */
   session: nullable(exact({ id: id("nses"), startedAt: nullable(time) })),
+  /** Whether it can promise that it starts nothing twice; null when its agent did not say. */
+  boundary: nullable(
+    exact({
+      state: Type.Enum([...boundaryStates]),
+      why: nullable(Type.String()),
+      /** Records acknowledged in its locker so far. */
+      sequence: nullable(counter),
+    }),
+  ),
   /** When another agent last used this node's credential beside the present one: a copied disk. */
   rivalAt: nullable(time),
   /** requested: the agent will be told with its next heartbeat. offered: the new credential waits for its first use. */

@@ -13,6 +13,9 @@ export const nodeCan = {
 
 export type NodeAction = keyof typeof nodeCan;
 
+/** Whether a node knows what it started. All but trusted refuse every job: see boundary_untrusted in errors.ts. */
+export const boundaryStates = ["trusted", "untrusted", "future", "unwritable"] as const;
+
 /** A node is online while its last heartbeat is at most this many intervals old, on the database's clock. */
 export const ONLINE_INTERVALS = 3;
 

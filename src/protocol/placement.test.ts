@@ -14,6 +14,7 @@ const node = (change: Partial<Candidate>): Candidate => ({
   lastHeartbeatAt: "2026-01-01T00:00:00.000Z",
   arch: "x64",
   memoryTotalBytes: 16 * GIB,
+  refuses: null,
   ...change,
 });
 

@@ -33,6 +33,8 @@ export type Candidate = {
   readonly lastHeartbeatAt: string | null;
   readonly arch: string | null;
   readonly memoryTotalBytes: number | null;
+  /** Why it refuses every job at present; null when it does not. */
+  readonly refuses: string | null;
 };
 
 export type Fit = { readonly kind: "fits" } | { readonly kind: "unfit"; readonly reason: string };
@@ -59,16 +61,19 @@ export function blockedReason(requirements: Requirements, nodes: readonly Candid
   const inService = nodes.filter((node) => node.status !== "retired");
   if (inService.length === 0) return "no node is enrolled: pair one with `holdfast node pair NAME`";
   const fitting = inService.filter((node) => fit(requirements, node).kind === "fits");
-  if (fitting.some((node) => node.status === "active" && node.isOnline)) return undefined;
+  if (fitting.some((node) => node.status === "active" && node.isOnline && node.refuses === null)) return undefined;
   if (fitting.length > 0) {
+    const isRefused = fitting.some((node) => node.status === "active" && node.isOnline);
     const named = fitting.slice(0, 3).map((node) => `${node.name} (${whyAway(node)})`);
-    return `only offline or draining nodes fit: ${named.join(", ")}${fitting.length > 3 ? " and more" : ""}`;
+    const which = isRefused ? "only nodes that refuse jobs, or are away, fit" : "only offline or draining nodes fit";
+    return `${which}: ${named.join(", ")}${fitting.length > 3 ? " and more" : ""}`;
   }
   return `no node fits: ${nearestMiss(requirements, inService)}`;
 }
 
 function whyAway(node: Candidate): string {
   if (node.status === "draining") return "draining";
+  if (node.isOnline && node.refuses !== null) return `refuses every job: ${node.refuses}`;
   return node.lastHeartbeatAt === null ? "never seen" : `last seen ${node.lastHeartbeatAt}`;
 }
 

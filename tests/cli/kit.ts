@@ -32,11 +32,16 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     controller: record,
     agent: record,
     controllerUnit: (options) => JSON.stringify(options),
+    showBoundary: notHere,
+    resetBoundary: notHere,
     checkMachine: notHere,
     dbMigrate: notHere,
     dbStatus: notHere,
     backup: notHere,
     restore: notHere,
+    launchList: notHere,
+    launchShow: notHere,
+    launchStop: notHere,
   };
   const output = (stream: "stdout" | "stderr") => ({
     write: (text: string): void => {

@@ -10,7 +10,15 @@ import type { NodeCaller } from "../access/credential.ts";
 import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
-import { beginSession, listCandidates, noteRival, readSession, writeHeartbeat } from "../nodes/node-store.ts";
+import {
+  beginSession,
+  listCandidates,
+  noteRival,
+  readEvidence,
+  readSession,
+  writeBoundary,
+  writeHeartbeat,
+} from "../nodes/node-store.ts";
 import { type Claim, claimJobs, fittingLanes, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
 import { endAttempt } from "./ending-store.ts";
 import { adoptLeases, explain, type Holder, renewLeases, startLeases } from "./lease-store.ts";
@@ -36,6 +44,7 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
           facts: body.facts,
           nodeNow: body.now,
         });
+        await writeBoundary(tx, caller.nodeId, body.boundary);
         return { drain: isDraining, rotate: isRotationAsked };
       });
       return beat.catch(async (error: unknown) => {
@@ -83,11 +92,14 @@ async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
   const { config } = context;
   const { organisationId, nodeId } = caller;
   const sessionId = context.ids("nses");
-  const verdicts = await context.db.tenant(caller, async (tx) => {
+  const { verdicts, evidence } = await context.db.tenant(caller, async (tx) => {
     const status = await beginSession(tx, nodeId, sessionId);
     if (status === undefined || status === "retired")
       throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
     await writeHeartbeat(tx, { organisationId, nodeId, facts: body.facts, nodeNow: body.now });
+    // Before this hello's own is written: a node that went back in time shall hear what it once said.
+    const said = await readEvidence(tx, nodeId);
+    await writeBoundary(tx, nodeId, body.boundary);
     const kept = await adoptLeases(tx, { organisationId, nodeId, sessionId }, body.holds, config.leaseMs);
     await returnLeases(tx, context, {
       nodeId,
@@ -95,12 +107,12 @@ async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
       why: "the agent began anew without it",
       exceptSession: sessionId,
     });
-    return kept;
+    return { verdicts: kept, evidence: said };
   });
   context.wakeups.wake(`work:${organisationId}`);
   context.wakeups.wake(`changes:${organisationId}`);
   const { heartbeatMs, leaseMs, renewMs } = config;
-  return { sessionId, nodeId, name: caller.nodeName, heartbeatMs, leaseMs, renewMs, verdicts };
+  return { sessionId, nodeId, name: caller.nodeName, heartbeatMs, leaseMs, renewMs, evidence, verdicts };
 }
 
 /** Waits for work: woken at once by this controller, by a jittered poll for what another one queued. */
@@ -141,7 +153,7 @@ async function claimOnce(
     const candidates = await listCandidates(tx, context.config.heartbeatMs);
     const node = candidates.get(caller.organisationId)?.find((candidate) => candidate.nodeId === caller.nodeId);
     // Read under the row's lock: a drain that was committed while this claim waited for it counts.
-    const lanes = node?.status === "active" ? await fittingLanes(tx, node) : [];
+    const lanes = node?.status === "active" && node.refuses === null ? await fittingLanes(tx, node) : [];
     const ids = await claimJobs(tx, asked, lanes);
     return { jobs: await readClaimed(tx, ids, asked.startWithinMs), drain: false };
   });

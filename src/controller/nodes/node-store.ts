@@ -3,6 +3,7 @@
 
 import { nodeCan, type NodeAction, ONLINE_INTERVALS, type NodeStatus } from "../../protocol/node.ts";
 import type { Node, NodeFacts } from "../../protocol/node-schema.ts";
+import type { BoundaryEvidence, BoundaryReport } from "../../protocol/agent-schema.ts";
 import type { Candidate } from "../../protocol/placement.ts";
 import type { Tx } from "../../db/pool.ts";
 import type { NodeId, OrganisationId, SessionId } from "../../std/ids.ts";
@@ -18,6 +19,9 @@ type NodeRow = {
   readonly memory_available_bytes: string | null;
   readonly facts: NodeFacts | null;
   readonly running: string;
+  readonly boundary_state: BoundaryReport["state"] | null;
+  readonly boundary_why: string | null;
+  readonly boundary_evidence: BoundaryEvidence | null;
   readonly session_id: SessionId | null;
   readonly session_at: Date | null;
   readonly rival_at: Date | null;
@@ -37,6 +41,14 @@ function fromRow(row: NodeRow): Node {
     facts,
     running: Number(row.running),
     session: row.session_id === null ? null : { id: row.session_id, startedAt: row.session_at?.toISOString() ?? null },
+    boundary:
+      row.boundary_state === null
+        ? null
+        : {
+            state: row.boundary_state,
+            why: row.boundary_why,
+            sequence: row.boundary_evidence?.sequence ?? null,
+          },
     rivalAt: row.rival_at?.toISOString() ?? null,
     rotation: row.rotation,
     createdAt: row.created_at.toISOString(),
@@ -47,7 +59,7 @@ const ONLINE = `(n.status <> 'retired' and h.at > now() - $1 * ${ONLINE_INTERVAL
 
 const SELECT_NODE = `
   select n.id, n.name, n.status, n.created_at, h.at as heartbeat_at, coalesce(${ONLINE}, false) as is_online,
-         h.clock_offset_ms, h.memory_available_bytes, f.facts, n.session_id, n.session_at, n.rival_at,
+         h.clock_offset_ms, h.memory_available_bytes, f.facts, n.boundary_state, n.boundary_why, n.boundary_evidence, n.session_id, n.session_at, n.rival_at,
          case when n.offered_credential_id is not null then 'offered' when n.rotation_requested_at is not null then 'requested' end as rotation,
          (select count(*) from app.job j where j.organisation_id = n.organisation_id and j.node_id = n.id and j.lease_until is not null) as running
     from app.node n
@@ -71,6 +83,8 @@ type CandidateRow = Pick<NodeRow, "id" | "name" | "status" | "is_online" | "hear
   readonly organisation_id: OrganisationId;
   readonly arch: string | null;
   readonly memory_total_bytes: string | null;
+  readonly boundary_state: BoundaryReport["state"] | null;
+  readonly boundary_why: string | null;
 };
 
 /** What placement judges, of every organisation that this transaction may see. */
@@ -80,7 +94,7 @@ export async function listCandidates(
 ): Promise<ReadonlyMap<OrganisationId, readonly Candidate[]>> {
   const { rows } = await tx.query<CandidateRow>(
     `select n.organisation_id, n.id, n.name, n.status, coalesce(${ONLINE}, false) as is_online, h.at as heartbeat_at,
-            f.facts ->> 'arch' as arch, f.facts ->> 'memoryTotalBytes' as memory_total_bytes
+            n.boundary_state, n.boundary_why, f.facts ->> 'arch' as arch, f.facts ->> 'memoryTotalBytes' as memory_total_bytes
        from app.node n
        left join app.node_heartbeat h on h.organisation_id = n.organisation_id and h.node_id = n.id
        left join app.node_facts f on f.organisation_id = n.organisation_id and f.node_id = n.id
@@ -100,6 +114,8 @@ function candidateFromRow(row: CandidateRow): Candidate {
     lastHeartbeatAt: row.heartbeat_at?.toISOString() ?? null,
     arch: row.arch,
     memoryTotalBytes: row.memory_total_bytes === null ? null : Number(row.memory_total_bytes),
+    refuses:
+      row.boundary_state === null || row.boundary_state === "trusted" ? null : (row.boundary_why ?? row.boundary_state),
   };
 }
 
@@ -182,4 +198,28 @@ export async function noteRival(tx: Tx, id: NodeId): Promise<void> {
       where id = $1 and status <> 'retired' and (rival_at is null or rival_at < now() - interval '10 seconds')`,
     [id],
   );
+}
+
+/** Written only when it changed: it comes with every heartbeat. Evidence of one lineage never goes back. */
+export async function writeBoundary(tx: Tx, id: NodeId, report: BoundaryReport | undefined): Promise<void> {
+  if (report === undefined) return;
+  const { state, why, evidence } = report;
+  await tx.query(
+    `update app.node set boundary_state = $2, boundary_why = $3,
+            boundary_evidence = case when $4::jsonb is null then boundary_evidence
+              when boundary_evidence ->> 'lineage' = $4::jsonb ->> 'lineage'
+                and (boundary_evidence ->> 'sequence')::numeric > ($4::jsonb ->> 'sequence')::numeric then boundary_evidence
+              else $4::jsonb end
+      where id = $1 and (boundary_state, boundary_why, boundary_evidence) is distinct from ($2, $3, coalesce($4::jsonb, boundary_evidence))`,
+    [id, state, why, evidence === null ? null : JSON.stringify(evidence)],
+  );
+}
+
+/** The newest evidence of its locker that a node sent. */
+export async function readEvidence(tx: Tx, id: NodeId): Promise<BoundaryEvidence | null> {
+  const row = await tx.maybeOne<{ boundary_evidence: BoundaryEvidence | null }>(
+    "select boundary_evidence from app.node where id = $1",
+    [id],
+  );
+  return row?.boundary_evidence ?? null;
 }

@@ -33,9 +33,14 @@ export function NodeFactList({ node }: { readonly node: Node }) {
     ),
     fact("Processor", facts === null ? null : <Foreign text={`${facts.cpuCount} × ${facts.cpuName}`} />),
     fact("Clock", node.clockOffsetMs === null ? null : offsetText(node.clockOffsetMs)),
+    fact("Boundary", node.boundary === null ? null : boundaryText(node.boundary)),
     fact("Paired", <Ago at={node.createdAt} />),
   ];
   return <Facts rows={rows} />;
+}
+
+function boundaryText({ state, sequence }: NonNullable<Node["boundary"]>): string {
+  return sequence === null ? state : `${state}, ${sequence} stores so far`;
 }
 
 function offsetText(offsetMs: number): string {

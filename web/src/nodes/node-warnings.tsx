@@ -3,6 +3,7 @@
 
 import { CLOCK_OFFSET_WARN_MS, RIVAL_SHOWN_MS } from "../../../src/protocol/node.ts";
 import type { Node } from "../../../src/protocol/node-schema.ts";
+import { Foreign } from "../parts/foreign.tsx";
 import { Ago, useIsRecent } from "../parts/time.tsx";
 
 export function NodeWarnings({ node }: { readonly node: Node }) {
@@ -15,6 +16,12 @@ export function NodeWarnings({ node }: { readonly node: Node }) {
         <p className="note bad" role="alert">
           ■ Its credential is used by two agents, last <Ago at={node.rivalAt} />: a copied disk or a copied credential.
           Stop one of them, or pair the copy as a node of its own.
+        </p>
+      )}
+      {node.boundary !== null && node.boundary.state !== "trusted" && (
+        <p className="note bad" role="alert">
+          ■ It refuses every job: <Foreign text={node.boundary.why ?? node.boundary.state} />. On the node,{" "}
+          <code>npx holdfast boundary show</code> says what to do.
         </p>
       )}
       {!node.online && (
