@@ -98,6 +98,7 @@ export async function runAgentCommand(
     shimPath: shimPathFor(process.arch),
     account: currentAccount(),
     clock: systemClock,
+    ceilings: { outputBytes: options.outputBytesMax ?? OUTPUT_BYTES_MAX },
   });
   const scanner = deviceScanner(systemClock);
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);

@@ -66,7 +66,10 @@ test("a record without boot, pid above 1 and start ticks is legacy, and neither 
 });
 
 test("a group is signalled through its leader only, and never our own group", async () => {
-  const leader = spawn("sh", ["-c", "sleep 60 & echo $!; wait"], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  const leader = spawn("sh", ["-c", "sleep 60 & echo $!; wait"], {
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   const [line] = (await once(leader.stdout, "data")) as [Buffer];
   const member = identityOf(Number(line.toString()));
   const identity = identityOf(leader.pid ?? 0);
