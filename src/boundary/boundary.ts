@@ -4,7 +4,7 @@
 // every job, across restarts, until an operator decides.
 
 import { type Evidence, isRolledBack, type Loaded, type Tenant } from "../locker/locker.ts";
-import { Failure, messageOf } from "../std/errors.ts";
+import { codeOf, Failure, messageOf } from "../std/errors.ts";
 import {
   admitAttempt,
   type Admitted,
@@ -102,7 +102,13 @@ export class Boundary {
 
   /** What this node itself once said to others: more than the slots know means that all of them went back in time together. */
   noteEvidence(evidence: readonly Evidence[]): void {
-    if (this.#state.kind === "trusted" && isRolledBack(this.#loaded, evidence))
+    const own = this.#tenant.evidence;
+    // What this very life acknowledged comes back to it, too.
+    const earlier = evidence.filter(
+      ({ lineage, sequence }) =>
+        own === undefined || sequence > own.sequence || Buffer.compare(lineage, own.lineage) !== 0,
+    );
+    if (!this.#isRefusing() && isRolledBack(this.#loaded, earlier))
       this.#state = {
         kind: "untrusted",
         why: "the locker went back in time: this node once acknowledged more than its slots know (an old image or a restored disk?)",
@@ -111,8 +117,8 @@ export class Boundary {
 
   /** Before the gate opens: resolves admitted only when every slot holds the entry. Never throws. */
   async startAttempt(start: AttemptStart): Promise<Started> {
-    if (this.#state.kind === "untrusted" || this.#state.kind === "future")
-      return { kind: "unable", text: `this node refuses every job: ${this.#state.why}` };
+    const before = this.#refusal();
+    if (before !== undefined) return before;
     let admitted: Admitted | undefined;
     try {
       await this.#change((record) => {
@@ -120,8 +126,12 @@ export class Boundary {
         return admitted.kind === "admitted" ? admitted.record : record;
       });
     } catch (error) {
+      if (codeOf(error) === "record_full") return { kind: "refused", reason: "full", text: messageOf(error) };
       return { kind: "unable", text: messageOf(error) };
     }
+    // Evidence of a rollback may have come while the entry was written.
+    const after = this.#refusal();
+    if (after !== undefined) return after;
     if (admitted === undefined) throw new Error("bug: a change that was stored has not run");
     return admitted.kind === "admitted" ? { kind: "admitted" } : admitted;
   }
@@ -142,10 +152,23 @@ export class Boundary {
     await this.#change((record) => ({ ...record })).catch(() => {});
   }
 
+  /** Nothing but an operator or another program ends it. */
+  #isRefusing(): boolean {
+    return this.#state.kind === "untrusted" || this.#state.kind === "future";
+  }
+
+  #refusal(): Extract<Started, { kind: "unable" }> | undefined {
+    const state = this.#state;
+    return state.kind === "untrusted" || state.kind === "future"
+      ? { kind: "unable", text: `this node refuses every job: ${state.why}` }
+      : undefined;
+  }
+
   async #change(change: (record: BoundaryRecord) => BoundaryRecord): Promise<void> {
     if (this.#state.kind === "untrusted" || this.#state.kind === "future")
       throw new Failure("boundary_untrusted", this.#state.why);
     let next = this.#record;
+    let isStored = false;
     try {
       await this.#tenant.store((bytes) => {
         const record = bytes === this.#decoded.bytes ? this.#decoded.record : decode(bytes);
@@ -153,16 +176,17 @@ export class Boundary {
         if (next === record) return undefined;
         const encoded = boundaryFormat.encode(next);
         this.#decoded = { bytes: encoded, record: next };
+        isStored = true;
         return encoded;
       });
     } catch (error) {
       this.#decoded = { bytes: undefined, record: emptyRecord };
-      if (error instanceof Failure && error.code === "store_failed")
+      if (codeOf(error) === "store_failed" && !this.#isRefusing())
         this.#state = { kind: "unwritable", why: messageOf(error) };
       throw error;
     }
     this.#record = next;
-    if (this.#state.kind === "unwritable") this.#state = { kind: "trusted" };
+    if (isStored && this.#state.kind === "unwritable") this.#state = { kind: "trusted" };
   }
 }
 

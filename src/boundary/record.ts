@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node remembers of what it started: the boundary's record and its format. Every list is bounded, so that the record
-// always fits its envelope; tests/golden pins the bytes.
+// What a node remembers of what it started: the boundary's record and its format. Every list is bounded; what fits all of
+// these and not its envelope is refused as full before it is written. tests/golden pins the bytes.
 
-import {
-  blob,
-  bytes,
-  codecOf,
-  count,
-  list,
-  nullable,
-  oneOf,
-  struct,
-  text,
-  u64,
-  type ValueOf,
-} from "../records/shape.ts";
+import { bytes, codecOf, count, list, nullable, oneOf, struct, text, u64, type ValueOf } from "../records/shape.ts";
 import { recordChain } from "../records/version-chain.ts";
 import { RECORD_BYTES_MAX } from "../locker/envelope.ts";
 import { emptyBurned, BURNED_BYTES } from "./burned.ts";
@@ -76,7 +64,7 @@ export type SessionRecord = ValueOf<typeof session>;
 const record = struct({
   /** The gossip network that versions belong to. */
   network: nullable(bytes(16)),
-  burned: blob(BURNED_BYTES),
+  burned: bytes(BURNED_BYTES),
   executed: list(bytes(32), EXECUTED_MAX),
   sessions: list(session, SESSIONS_MAX),
   attempts: list(attempt, ATTEMPTS_MAX),

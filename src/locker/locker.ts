@@ -3,13 +3,14 @@
 // holds it; a load adopts only on agreement (judge.ts). Stores that come together share one write. Rule: between two stores
 // at no time are there more than two distinct envelopes on the disks.
 
+import { assert } from "../std/assert.ts";
 import { Failure } from "../std/errors.ts";
 import type { Random } from "../std/random.ts";
 import { type Envelope, NO_PARENT, RECORD_BYTES_MAX, sealEnvelope } from "./envelope.ts";
 import { type Discard, judge, type Reading } from "./judge.ts";
 import type { SlotDisk } from "./slot-disk.ts";
 
-export { type Discard } from "./judge.ts";
+export { type Discard, type Reading } from "./judge.ts";
 export { openSlot, type SlotDisk } from "./slot-disk.ts";
 
 export type LockerOptions = {
@@ -42,6 +43,8 @@ export class Locker {
   readonly #tenants = new Map<string, Tenant>();
 
   constructor(options: LockerOptions) {
+    // Without a slot every store would be acknowledged by nobody.
+    assert(options.slots.length > 0, "a locker has a slot at least");
     this.#options = options;
     this.#nonce = options.random.bytes(32);
   }
@@ -62,7 +65,7 @@ export class Tenant {
   readonly #options: TenantOptions;
   /** The last acknowledged one. */
   #current: Envelope | undefined;
-  /** What every slot holds: the current one, or one that a later store brought everywhere before its own. */
+  /** What every slot holds for good: the current one, or one that a later store brought everywhere before its own. */
   #last: Envelope | undefined;
   #isLoaded = false;
   /** The highest sequence that was tried in this life: one that failed half-way is never used again for something else. */
@@ -89,22 +92,19 @@ export class Tenant {
     this.#isLoaded = true;
     if (verdict.kind === "empty") return { kind: "empty" };
     const { envelope, repair } = verdict;
-    if (repair.length > 0) this.#torn = envelope;
-    // A slot that cannot be repaired now makes every store fail until it can; what was read is good all the same.
-    await this.#mend().catch(() => {});
     this.#current = envelope;
-    this.#last = envelope;
     this.#lineage = envelope.lineage;
     this.#tried = envelope.sequence;
+    this.#torn = envelope;
+    // A slot that fails here makes every store fail until it can be written; what was read is good all the same.
+    await (repair.length > 0 ? this.#mend() : this.#settle(envelope)).catch(() => {});
     const { record, lineage, sequence } = envelope;
     return { kind: "adopted", record, lineage, sequence };
   }
 
-  /** Of the last acknowledged store. */
+  /** Of what every slot holds for good: what only some hold, or what is not flushed, may be gone in the next life. */
   get evidence(): Evidence | undefined {
-    return this.#current === undefined
-      ? undefined
-      : { lineage: this.#current.lineage, sequence: this.#current.sequence };
+    return this.#last === undefined ? undefined : { lineage: this.#last.lineage, sequence: this.#last.sequence };
   }
 
   /**
@@ -122,6 +122,9 @@ export class Tenant {
   /** A new lineage with this record, whatever was there: an operator has decided. */
   async reset(record: Uint8Array): Promise<void> {
     const { random, name, slots, fingerprint, nonce } = this.#options;
+    assert(!this.#isWriting, `${name} is not reset during a store`);
+    // Until every slot has the new lineage, no store may mix the old one in.
+    this.#isLoaded = false;
     const envelope = sealEnvelope({
       fingerprint,
       lineage: random.bytes(16),
@@ -142,6 +145,8 @@ export class Tenant {
   async #drain(): Promise<void> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
+      // Stores of this same turn share the write.
+      await Promise.resolve();
       const batch = this.#waiting;
       this.#waiting = [];
       await this.#commit(batch);
@@ -194,6 +199,13 @@ export class Tenant {
     this.#torn = undefined;
     this.#last = envelope;
     this.#current = envelope;
+  }
+
+  /** All slots hold it already; the life that put it there may have ended before its rename was flushed. */
+  async #settle(envelope: Envelope): Promise<void> {
+    for (const slot of this.#options.slots) await slot.flushDirectory();
+    this.#torn = undefined;
+    this.#last = envelope;
   }
 
   /** The very bytes, into every slot. */

@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { codeOf, Failure } from "../std/errors.ts";
-import { makeDirectory } from "../std/files.ts";
+import { makeDirectory, syncDirectory } from "../std/files.ts";
 import { takeLock } from "../std/lock.ts";
 import type { Reading } from "./judge.ts";
 
@@ -26,7 +26,7 @@ const temporary = (name: string): string => `${name}.new`;
 
 /** Takes the lock of the slot for the life of the process: a second locker, in this process or another, is refused. */
 export function openSlot(directory: string): SlotDisk & Disposable {
-  makeDirectory(directory, 0o700);
+  makeLastingDirectory(directory);
   const lock = takeLock(path.join(directory, "locker.lock"), `pid ${process.pid}`);
   if (lock.kind === "held")
     throw new Failure(
@@ -59,6 +59,14 @@ export function openSlot(directory: string): SlotDisk & Disposable {
     removeTemporary: (name) => fs.promises.rm(at(temporary(name)), { force: true }),
     [Symbol.dispose]: () => lock.release(),
   };
+}
+
+/** With its missing parents, flushed: a slot whose directory is gone after a power cut would pass for a blank disk. */
+function makeLastingDirectory(directory: string): void {
+  const missing: string[] = [];
+  for (let at = directory; !fs.existsSync(at); at = path.dirname(at)) missing.push(at);
+  makeDirectory(directory, 0o700);
+  for (const made of missing) syncDirectory(path.dirname(made));
 }
 
 function readFile(file: string): Reading {
