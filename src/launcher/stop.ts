@@ -4,7 +4,7 @@
 
 import { constants } from "node:os";
 import type { Clock } from "../std/clock.ts";
-import { type Identity, type Refusal, signalIdentity } from "../std/process.ts";
+import { type Identity, isAlive, type Refusal, signalIdentity } from "../std/process.ts";
 import type { Ending, Exit } from "./exit.ts";
 import { readExit } from "./launch-files.ts";
 import { endRemains, KILL_TRIES, KILL_WAIT_MS } from "./remains.ts";
@@ -12,6 +12,8 @@ import { findSurvivors, type Survivor, type Trace } from "./survivors.ts";
 import { waitEnding, withinLimit } from "./watch.ts";
 
 export const STOP_GRACE_MS = 5000;
+/** For two outputs of a gigabyte on a busy machine. */
+const SETTLE_WAIT_MS = 60_000;
 
 export type Stopped =
   /** `isForced`: it did not end by SIGTERM within the grace. */
@@ -44,10 +46,17 @@ export async function stopLaunch(target: Target, clock: Clock, graceMs: number):
     signalIdentity(target.identity, constants.signals.SIGUSR1);
     ending = await waitAtMost(target, clock, KILL_WAIT_MS);
   }
-  if (ending === undefined) return { kind: "survived", survivors: findSurvivors(target) };
+  // Nothing of the job runs: the shim hashes what it wrote, and then writes the exit file.
+  if (ending === undefined && findSurvivors(target).length === 0)
+    ending = await waitAtMost(target, clock, SETTLE_WAIT_MS);
+  if (ending === undefined) return { kind: "survived", survivors: [...findSurvivors(target), ...shimOf(target)] };
   // Its shim vanished in the middle; the wait has seen to it that nothing is left.
   if (ending.kind === "lost") return { kind: "gone", reason: "gone" };
   return seenEmpty(target, clock, { kind: "stopped", exit: ending, isForced: ending.killAsked });
+}
+
+function shimOf({ identity }: Target): readonly Survivor[] {
+  return isAlive(identity) ? [{ pid: identity.pid, name: "holdfast-shim", identity, isProved: true }] : [];
 }
 
 /** The shim saw no child left; this looks from outside too, and ends what such a look should never find. */

@@ -49,6 +49,13 @@ async function startAgent(
   return { launchId, kill };
 }
 
+function aborted(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve();
+    signal?.addEventListener("abort", () => resolve());
+  });
+}
+
 test("runs nothing before the gate opens, and abandon proves it", async () => {
   const launch = await prepare(launcher, ["sh", "-c", "echo ran"]);
   assert.equal((await launcher.adopt(launch.launchId)).kind, "alive");
@@ -86,6 +93,23 @@ test("an agent killed while its job runs does not disturb it: it is adopted and 
   assert.deepEqual(later.exit, exit);
 });
 
+test("the end of an adopted launch is a notice, not a look now and then: it comes although no period ever passes", async () => {
+  const agent = await startAgent("hold", [
+    "sh",
+    "-c",
+    'until [ -e "$0" ]; do sleep 0.02; done',
+    path.join(root, "notice"),
+  ]);
+  await agent.kill();
+  const sleepless = { ...systemClock, sleep: (_: number, signal?: AbortSignal) => aborted(signal) };
+  const other = await Launcher.open({ root, shimPath, account: currentAccount(), clock: sleepless });
+  const adopted = await other.adopt(agent.launchId);
+  assert(adopted.kind === "alive");
+  const ending = other.waitEnding(adopted.launch, AbortSignal.timeout(20_000));
+  await fs.writeFile(path.join(root, "notice"), "");
+  assert.equal((await ending)?.kind, "exited");
+});
+
 test("an adopted job can be stopped", async () => {
   const agent = await startAgent("hold", ["sleep", "600"]);
   await agent.kill();
@@ -104,6 +128,33 @@ test("the same purpose is refused a second time: while it runs, after its end, a
   await first.launch.openGate();
   await endingOf(launcher, first.launch);
   assert.deepEqual(await (await openLauncher(root)).prepare(request), refused);
+});
+
+test("a signed job's directory attests what ran, its position is a fence, and each kind of purpose starts", async () => {
+  const signed = Uint8Array.from({ length: 300 }, (_, index) => index % 256);
+  const argv = ["true"];
+  const position = { kind: "signed", session: "session_1", position: "7" } as const;
+  const first = await launcher.prepare({ purpose: position, argv, environment: {}, signed });
+  assert(first.kind === "prepared");
+  const spec = JSON.parse(await fs.readFile(path.join(first.launch.directory, "spec.json"), "utf8")) as object;
+  assert("signed" in spec && spec.signed === Buffer.from(signed).toString("base64"));
+  await first.launch.openGate();
+  assert.equal((await endingOf(launcher, first.launch)).kind, "exited");
+  const again = await launcher.prepare({ purpose: position, argv, environment: {}, signed });
+  assert.deepEqual(again, { kind: "already-launched", launchId: "signed-session_1-7" });
+  const adopted = await launcher.adopt("signed-session_1-7");
+  assert(adopted.kind === "ended" && adopted.spec?.purpose.kind === "signed");
+  const model = { kind: "model", scene: "scene_1", model: "model_1", generation: "1" } as const;
+  const output = { mode: "pump", fileBytes: 4096, files: 2 } as const;
+  const server = await launcher.prepare({ purpose: model, argv, environment: {}, output });
+  assert(server.kind === "prepared" && server.launch.launchId === "model-scene_1-model_1-1");
+  await server.launch.abandon();
+  await assert.rejects(launcher.prepare({ purpose: { ...position, position: "8" }, argv, environment: {} }), {
+    code: "launch_invalid",
+  });
+  await assert.rejects(launcher.prepare({ purpose: { ...model, scene: "a/../b" }, argv, environment: {} }), {
+    code: "launch_invalid",
+  });
 });
 
 test("of 20 prepares of one purpose at the same time exactly one wins", async () => {
