@@ -13,7 +13,7 @@ import { codeOf, messageOf } from "../std/errors.ts";
 import type { Log } from "../std/log.ts";
 import { Loop } from "../std/loop.ts";
 import { Attempt, type AttemptContext } from "./attempt.ts";
-import { endingOfAdopted } from "./ending.ts";
+import { endingOfAdopted, endingOfGone } from "./ending.ts";
 import { writeStopReason } from "./launch-notes.ts";
 import type { Link } from "./link.ts";
 
@@ -163,11 +163,7 @@ class Agent {
     const { boundary, log } = this.#options;
     log.error({ ...lease, verdict }, "an attempt that was started here has no launch directory any more");
     const attempt = new Attempt(this.#contextOf(session), lease);
-    const why = { kind: "interrupted" as const, message: "its launch directory is gone" };
-    this.#track(
-      attempt,
-      verdict === "done" ? attempt.settle({ outcome: why, wasAsked: true }) : boundary.closeAttempt(lease),
-    );
+    this.#track(attempt, verdict === "done" ? attempt.settle(endingOfGone()) : boundary.closeAttempt(lease));
   }
 
   /** Said when it changes, not with every heartbeat. */

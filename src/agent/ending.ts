@@ -3,6 +3,8 @@
 // ending: it is sent again without it.
 
 import type { EndingReport, VerdictKind } from "../protocol/agent-schema.ts";
+import { adjudicate } from "../boundary/boundary.ts";
+import { assert } from "../std/assert.ts";
 import { codeOf, messageOf } from "../std/errors.ts";
 import type { Adopted } from "../launcher/launcher.ts";
 import type { Link } from "./link.ts";
@@ -28,14 +30,24 @@ export async function sendEnding({ link, sessionId, report, signal }: EndingOpti
   }
 }
 
-/** What became of a launch of an earlier agent that does not run any more. */
+/** What became of a launch of an earlier agent that does not run any more: as the boundary rules, in words for people. */
 export function endingOfAdopted(found: Exclude<Adopted, { kind: "alive" | "remains" }>): Seen {
   if (found.kind === "ended") return seen(found.exit);
-  if (found.kind === "not-started") return notStarted("the agent ended before the command was started");
-  return { outcome: { kind: "interrupted", message: whyInterrupted(found) }, wasAsked: true };
+  const adjudged = adjudicate(found);
+  if (adjudged.kind === "not-started") return notStarted("the agent ended before the command was started");
+  assert(adjudged.kind === "interrupted", "what does not run and has no exit file was interrupted");
+  if (found.kind === "damaged") return interrupted(found.problem);
+  const isRestart = found.kind === "interrupted" && found.reason === "other-boot";
+  return interrupted(isRestart ? "the machine was restarted" : adjudged.why);
 }
 
-function whyInterrupted(found: Extract<Adopted, { kind: "damaged" | "interrupted" }>): string {
-  if (found.kind === "damaged") return found.problem;
-  return found.reason === "other-boot" ? "the machine was restarted" : "its processes are gone and nobody saw the end";
+/** It was started here and nothing of it can be seen any more. */
+export function endingOfGone(): Seen {
+  const adjudged = adjudicate({ kind: "missing" });
+  assert(adjudged.kind === "interrupted", "what was started and is gone was interrupted");
+  return interrupted(adjudged.why);
+}
+
+function interrupted(message: string): Seen {
+  return { outcome: { kind: "interrupted", message }, wasAsked: true };
 }
