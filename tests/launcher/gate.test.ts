@@ -105,9 +105,11 @@ test("the end of an adopted launch is a notice, not a look now and then: it come
   const other = await Launcher.open({ root, shimPath, account: currentAccount(), clock: sleepless });
   const adopted = await other.adopt(agent.launchId);
   assert(adopted.kind === "alive");
-  const ending = other.waitEnding(adopted.launch, AbortSignal.timeout(20_000));
+  const late = AbortSignal.timeout(20_000);
+  const ending = other.waitEnding(adopted.launch, late);
   await fs.writeFile(path.join(root, "notice"), "");
   assert.equal((await ending)?.kind, "exited");
+  assert.equal(late.aborted, false);
 });
 
 test("an adopted job can be stopped", async () => {

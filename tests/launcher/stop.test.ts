@@ -102,8 +102,9 @@ test("a shim killed by SIGKILL takes its job along, and the ending is lost, not 
   const launch = await start(launcher, ["sh", "-c", "echo $$; exec sleep 600"]);
   const job = await lineFrom(stdoutOf(launch));
   process.kill(launch.identity.pid, "SIGKILL");
-  assert.deepEqual(await endingOf(launcher, launch), { kind: "lost" });
+  // By the kernel, before anyone looks.
   await eventually("the job gone", async () => (runs(job) ? undefined : true));
+  assert.deepEqual(await endingOf(launcher, launch), { kind: "lost" });
   const adopted = await launcher.adopt(launch.launchId);
   assert(adopted.kind === "interrupted" && adopted.reason === "gone");
   // Who is dead already is stopped.
