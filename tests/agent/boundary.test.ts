@@ -116,8 +116,10 @@ test("P11: an attempt whose launch directory is gone is told as interrupted, not
   await agent.ended;
   const [launch] = machine.launches();
   const directory = path.join(machine.root, "node", "launches", launch ?? "");
-  process.kill(-pid, "SIGKILL");
-  await until("the job is gone", () => !isRunning(pid));
+  const shim = JSON.parse(fs.readFileSync(path.join(directory, "identity"), "utf8")) as { pid: number };
+  // The only witness first: it takes the job along and writes no exit file.
+  process.kill(shim.pid, "SIGKILL");
+  await until("shim and job are gone", () => !isRunning(shim.pid) && !isRunning(pid));
   fs.rmSync(directory, { recursive: true, force: true });
   machine.start();
   const job = await jobState(world, id, "dead");
