@@ -182,8 +182,10 @@ export class Launcher {
   }
 
   /** SIGTERM, the grace, then SIGKILL to all of it, up to 3 times. Every outcome is a value. */
-  stop(launch: Launch, options: { readonly graceMs?: number } = {}): Promise<Stopped> {
-    return stopLaunch(launch, this.#options.clock, options.graceMs ?? STOP_GRACE_MS);
+  async stop(launch: Launch, options: { readonly graceMs?: number } = {}): Promise<Stopped> {
+    const stopped = await stopLaunch(launch, this.#options.clock, options.graceMs ?? STOP_GRACE_MS);
+    if (stopped.kind !== "survived" && stopped.kind !== "refused") dropCgroup(launch.spec);
+    return stopped;
   }
 
   /** Every launch that has a directory. None is left unlisted. */

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { cgroupDirectory, createCgroup, removeCgroup } from "../../src/launcher/cgroup.ts";
 import type { Launcher } from "../../src/launcher/launcher.ts";
 import { isAlive, readProcessStat } from "../../src/std/process.ts";
-import { endingOf, eventually, lineFrom, makeRoot, openLauncher, run, shimPath, start } from "./kit.ts";
+import { endingOf, eventually, lineFrom, makeRoot, openLauncher, run, shimPath, start, removeRoot } from "./kit.ts";
 
 const agentMain = fileURLToPath(new URL("agent-main.ts", import.meta.url));
 
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(async () => {
   if (mounted !== undefined) spawnSync("umount", ["-l", mounted]);
-  await fs.rm(root, { recursive: true, force: true });
+  await removeRoot(root);
 });
 
 const exists = (file: string): Promise<boolean> =>
@@ -108,5 +108,5 @@ test("without delegation a launch goes on without, and its directory says why", 
   const spec = await fs.readFile(path.join(home, "launches", launchId, "spec.json"), "utf8");
   assert.match(spec, /"cgroup":\{"kind":"none","why":"the agent's own cgroup is not delegated to its account"\}/);
   assert(!(await fs.readFile(path.join(home, "launches", launchId, "identity"), "utf8")).includes("isInCgroup"));
-  await fs.rm(home, { recursive: true });
+  await removeRoot(home);
 });

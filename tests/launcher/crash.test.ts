@@ -11,7 +11,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { Launcher } from "../../src/launcher/launcher.ts";
 import { systemClock } from "../../src/std/clock.ts";
-import { eventually, makeRoot, openLauncher } from "./kit.ts";
+import { eventually, makeRoot, openLauncher, removeRoot } from "./kit.ts";
 
 const starterMain = fileURLToPath(new URL("starter-main.ts", import.meta.url));
 const rounds = Number(process.env["HOLDFAST_TEST_ROUNDS"] ?? 20);
@@ -72,5 +72,5 @@ test(`an agent killed ${rounds} times starts nothing twice and loses nothing`, a
     [...new Set(verdicts.values())].filter((verdict) => verdict !== "ended" && verdict !== "not-started"),
     [],
   );
-  await fs.rm(root, { recursive: true });
+  await removeRoot(root);
 });

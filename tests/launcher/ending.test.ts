@@ -8,7 +8,18 @@ import { after, before, test } from "node:test";
 import { currentAccount, describeEnding, Launcher, pathsIn } from "../../src/launcher/launcher.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { Failure } from "../../src/std/errors.ts";
-import { endingOf, eventually, makeRoot, openLauncher, prepare, purpose, run, shimPath, start } from "./kit.ts";
+import {
+  endingOf,
+  eventually,
+  makeRoot,
+  openLauncher,
+  prepare,
+  purpose,
+  run,
+  shimPath,
+  start,
+  removeRoot,
+} from "./kit.ts";
 
 let root = "";
 let launcher: Launcher;
@@ -16,7 +27,7 @@ before(async () => {
   root = await makeRoot();
   launcher = await openLauncher(root);
 });
-after(() => fs.rm(root, { recursive: true, force: true }));
+after(() => removeRoot(root));
 
 test("tells the exit code, times and the length of both outputs", async () => {
   const { ending, stdout, stderr } = await run(launcher, ["sh", "-c", "echo out; echo problem >&2; exit 7"]);

@@ -19,6 +19,7 @@ import {
   openLauncher,
   prepare,
   purpose,
+  removeRoot,
   run,
   shimPath,
   start,
@@ -32,7 +33,7 @@ before(async () => {
   root = await makeRoot();
   launcher = await openLauncher(root);
 });
-after(() => fs.rm(root, { recursive: true, force: true }));
+after(() => removeRoot(root));
 
 /** A started agent: kill it, and what became of its launch is ours to find. */
 async function startAgent(
@@ -231,5 +232,5 @@ test("an agent that is an ordinary user launches too", async () => {
     await fs.readFile(pathsIn(path.join(home, "launches", launchId)).stdout, "utf8"),
     isRoot ? "65534\n" : `${process.getuid?.()}\n`,
   );
-  await fs.rm(home, { recursive: true });
+  await removeRoot(home);
 });

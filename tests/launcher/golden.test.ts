@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type Adopted, describeEnding, type Launcher } from "../../src/launcher/launcher.ts";
 import { readIdentity, readSpec } from "../../src/launcher/launch-files.ts";
 import { encodeSpec } from "../../src/launcher/spec.ts";
-import { makeRoot, openLauncher } from "./kit.ts";
+import { makeRoot, openLauncher, removeRoot } from "./kit.ts";
 
 const golden = fileURLToPath(new URL("../golden/launch-1/", import.meta.url));
 
@@ -18,7 +18,7 @@ before(async () => {
   root = await makeRoot();
   launcher = await openLauncher(root);
 });
-after(() => fs.rm(root, { recursive: true, force: true }));
+after(() => removeRoot(root));
 
 async function adopted(name: string, number: number): Promise<Adopted> {
   const launchId = `attempt-job_${number}-9007199254740993`;

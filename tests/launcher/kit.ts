@@ -18,6 +18,8 @@ import {
   type Purpose,
   shimPathFor,
 } from "../../src/launcher/launcher.ts";
+import { removeCgroup } from "../../src/launcher/cgroup.ts";
+import { listLaunches } from "../../src/launcher/launch-files.ts";
 import { lookUntil } from "../../src/launcher/watch.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { idMaker } from "../../src/std/ids.ts";
@@ -34,6 +36,16 @@ export async function openLauncher(root: string): Promise<Launcher> {
 
 export async function makeRoot(name = "holdfast launcher "): Promise<string> {
   return await fs.mkdtemp(path.join(os.tmpdir(), name));
+}
+
+/** With the cgroups of its launches, which only their directories know. */
+export async function removeRoot(root: string): Promise<void> {
+  for (const launchId of await listLaunches(root)) {
+    const text = await fs.readFile(path.join(root, "launches", launchId, "spec.json"), "utf8").catch(() => "");
+    const cgroup = /"cgroup":\{"kind":"own","path":"([^"]+)"/.exec(text)?.[1];
+    if (cgroup !== undefined) removeCgroup(cgroup);
+  }
+  await fs.rm(root, { recursive: true, force: true });
 }
 
 export function purpose(epoch = 1): Purpose {

@@ -8,7 +8,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { currentAccount, describeEnding, Launcher, pathsIn } from "../../src/launcher/launcher.ts";
 import { systemClock } from "../../src/std/clock.ts";
-import { endingOf, lineFrom, makeRoot, openLauncher, run, shimPath, start } from "./kit.ts";
+import { endingOf, lineFrom, makeRoot, openLauncher, run, shimPath, start, removeRoot } from "./kit.ts";
 
 let root = "";
 let launcher: Launcher;
@@ -16,7 +16,7 @@ before(async () => {
   root = await makeRoot();
   launcher = await openLauncher(root);
 });
-after(() => fs.rm(root, { recursive: true, force: true }));
+after(() => removeRoot(root));
 
 const hashOf = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const pump = { mode: "pump", fileBytes: 1024, files: 3 } as const;

@@ -11,7 +11,7 @@ import type { Launch, Launcher, PreparedLaunch } from "../../src/launcher/launch
 import { pathsIn } from "../../src/launcher/launcher.ts";
 import { findSurvivors } from "../../src/launcher/survivors.ts";
 import { identityOf, isAlive, readProcessStat } from "../../src/std/process.ts";
-import { endingOf, eventually, lineFrom, makeRoot, openLauncher, start } from "./kit.ts";
+import { endingOf, eventually, lineFrom, makeRoot, openLauncher, start, removeRoot } from "./kit.ts";
 
 let root = "";
 let launcher: Launcher;
@@ -19,7 +19,7 @@ before(async () => {
   root = await makeRoot();
   launcher = await openLauncher(root);
 });
-after(() => fs.rm(root, { recursive: true, force: true }));
+after(() => removeRoot(root));
 
 /** A job whose shim is killed, and the pid of a grandchild that lives on. `escape` runs it elsewhere. */
 async function orphaned(escape: string): Promise<{ readonly launch: PreparedLaunch; readonly grandchild: number }> {

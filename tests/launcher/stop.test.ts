@@ -8,7 +8,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { describeEnding, type Launch, type Launcher, pathsIn } from "../../src/launcher/launcher.ts";
 import { identityOf, readProcessStat } from "../../src/std/process.ts";
-import { endingOf, eventually, lineFrom, makeRoot, openLauncher, prepare, run, start } from "./kit.ts";
+import { endingOf, eventually, lineFrom, makeRoot, openLauncher, prepare, run, start, removeRoot } from "./kit.ts";
 
 let root = "";
 let launcher: Launcher;
@@ -16,7 +16,7 @@ before(async () => {
   root = await makeRoot();
   launcher = await openLauncher(root);
 });
-after(() => fs.rm(root, { recursive: true, force: true }));
+after(() => removeRoot(root));
 
 /** Whether the pid names a running process, not a zombie. */
 function runs(pid: string): boolean {
