@@ -55,8 +55,7 @@ export function decodeCbor(bytes: Uint8Array, bytesMax: number): Cbor {
   }
   // Key order, bad UTF-8 and longer forms than needed: the same value again gives other bytes.
   const again = encode(value);
-  if (again.length !== bytes.length || again.some((byte, index) => byte !== bytes[index]))
-    throw new CborFault("is not in its deterministic form");
+  if (Buffer.compare(again, bytes) !== 0) throw new CborFault("is not in its deterministic form");
   return value;
 }
 
