@@ -136,7 +136,7 @@ class Agent {
   }
 
   #resume(session: HelloReply, adopted: Adopted, verdict: string): void {
-    const { launcher, log } = this.#options;
+    const { boundary, launcher, log } = this.#options;
     const lease = leaseOf(adopted);
     const attempt = new Attempt(this.#contextOf(session), lease);
     log.info({ ...lease, found: adopted.kind, verdict }, "an attempt of an earlier agent");
@@ -153,7 +153,7 @@ class Agent {
     } else {
       this.#track(
         attempt,
-        launcher.remove(adopted.launchId).then(() => {}),
+        launcher.remove(adopted.launchId).then(() => boundary.closeAttempt(lease)),
       );
     }
   }

@@ -153,3 +153,21 @@ test("a locker on two disks survives a blank one, and a slot that is left out is
     fs.readFileSync(path.join(slots[1] ?? "", "boundary")),
   );
 });
+
+test("an attempt that ended while nobody held its lease leaves the record, and the same node runs the job's next attempt", async (t) => {
+  const world = await createWorld(t, { leaseMs: 500 });
+  const { machine, agent } = await startNode(t, world, "one");
+  const go = path.join(machine.root, "go");
+  const { id } = await world.admin.call("jobSubmit", { body: { command: waitingCommand(go) } });
+  const pid = await pidOf(world, id);
+  agent.process.kill("SIGKILL");
+  await agent.ended;
+  fs.writeFileSync(go, "");
+  await until("the job has ended", () => !isRunning(pid));
+  await until("its lease has run out", async () => {
+    const { state } = await world.admin.call("jobShow", { params: { jobId: id } });
+    return state === "queued" || state === "scheduled";
+  });
+  machine.start();
+  assert.equal((await jobState(world, id, "succeeded")).attempt, 2);
+});

@@ -20,8 +20,8 @@ import { createTestDatabase } from "./database.ts";
 import { newNodeKey, NodeDouble, pairWith } from "./node-double.ts";
 
 export const fast: Partial<ControllerConfig> = {
-  leaseMs: 5_000,
-  startWithinMs: 3_000,
+  leaseMs: 30_000,
+  startWithinMs: 15_000,
   heartbeatMs: 1_000,
   renewMs: 100,
   sweepMs: 25,
