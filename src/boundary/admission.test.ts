@@ -71,7 +71,13 @@ const ROWS: readonly Row[] = [
   { boundary: { ...withNetwork, sessions: [known] }, floor: "dominates", result: { kind: "admit", successor } },
   // strictly above executed, or above a floor of this life
   { boundary: withNetwork, executed: "dominates", result: fresh },
-  ...notAbove.map((executed): Row => ({ boundary: withNetwork, floor: "dominates", executed, result: fresh })),
+  ...(["concurrent", "unknown"] as const).map(
+    (executed): Row => ({ boundary: withNetwork, floor: "dominates", executed, result: fresh }),
+  ),
+  // but not a session that ran above that floor itself, and has left the record since
+  ...(["equal", "below"] as const).map(
+    (executed): Row => ({ boundary: withNetwork, floor: "dominates", executed, result: { kind: "session-hop" } }),
+  ),
   // otherwise
   ...notAbove.map((executed): Row => ({ boundary: withNetwork, executed, result: { kind: "session-hop" } })),
   // the same session in another network is another one

@@ -50,9 +50,12 @@ export function admit({ boundary, floor, order }: AdmissionState, asked: Asked):
   if (!sameBytes(record.network, asked.network)) return { kind: "admit", successor: undefined };
   const known = findSession(record, asked);
   if (known !== undefined) return { kind: "admit", successor: known.successor };
-  const isAboveAll = record.executed.every((executed) => order(asked.start, executed) === "dominates");
-  if (isAboveAll || isAboveFloor) return { kind: "admit", successor: undefined };
-  return { kind: "session-hop" };
+  const standings = record.executed.map((executed) => order(asked.start, executed));
+  if (standings.every((standing) => standing === "dominates")) return { kind: "admit", successor: undefined };
+  // A floor stands in for what the log cannot rank. It says nothing of what was executed above it: a session that ran in this
+  // life and has left the record since is equal to a start in executed, or below one.
+  const wasExecuted = standings.some((standing) => standing === "equal" || standing === "below");
+  return isAboveFloor && !wasExecuted ? { kind: "admit", successor: undefined } : { kind: "session-hop" };
 }
 
 export function findSession(

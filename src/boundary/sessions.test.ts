@@ -157,6 +157,14 @@ test("P9: the oldest settled session leaves for a new one, and what it ran is no
   assert.deepEqual(admit(state, asked(1)), { kind: "session-hop" });
 });
 
+test("P9: a session that ran above a floor of this life and has left the record is not admitted again by that floor", () => {
+  const full = sessionsOf(SESSIONS_MAX, true);
+  const next = commit(full, SESSIONS_MAX + 1, 0);
+  const state = { boundary: { kind: "trusted", record: next }, floor: { past: idOf(32, 0) }, order: byNumber } as const;
+  assert.deepEqual(admit(state, asked(1)), { kind: "session-hop" });
+  assert.deepEqual(admit(state, asked(SESSIONS_MAX + 2)), { kind: "admit", successor: undefined });
+});
+
 test("a session that still runs something never leaves: a new one is refused instead", () => {
   assert.equal(kindOf(sessionsOf(SESSIONS_MAX, false), SESSIONS_MAX + 1, 0), "refused");
 });

@@ -143,6 +143,7 @@ test("a bomb of nested lists or maps is refused before anything is built, and wh
   const nested = (depth: number): Cbor => (depth === 0 ? 0 : [nested(depth - 1)]);
   assert.deepEqual(decodeCbor(encodeCbor(nested(CBOR_DEPTH_MAX)), BYTES_MAX), nested(CBOR_DEPTH_MAX));
   assert.throws(() => encodeCbor(nested(CBOR_DEPTH_MAX + 1)), CborFault);
+  assertRefused(hex(`${"81".repeat(CBOR_DEPTH_MAX + 1)}00`), "one level too deep");
   for (const head of [0x81, 0x9b, 0xa1, 0xbf]) {
     const began = performance.now();
     assertRefused(new Uint8Array(900_000).fill(head), `bomb of ${head}`);

@@ -98,7 +98,11 @@ export class SimulatedAgent {
           ? controller.claim(!isCalm())
           : undefined,
       );
-      if (this.#busy.has(keyOf(ref))) continue;
+      // An agent remembers what it is busy with. The boundary must not depend on that.
+      if (this.#busy.has(keyOf(ref))) {
+        if (this.#world.chance.happens(0.5)) void this.#attempt(ref).catch(onFault);
+        continue;
+      }
       this.#busy.add(keyOf(ref));
       void this.#attempt(ref)
         .catch(onFault)

@@ -89,6 +89,7 @@ class AttemptsRun {
     const key = `${ref.jobId}/${ref.epoch}`;
     this.steps.note(`${key} runs`);
     must(!this.#ran.has(key), `P9: ${key} is started twice`);
+    must(!this.#launches.isRunning(ref.jobId), `P9: ${key} is started while another attempt of it runs`);
     this.#ran.add(key);
   }
 

@@ -61,9 +61,9 @@ export class SimulatedDisk {
     if (this.#images.length > 40) this.#images.splice(this.#chance.below(this.#images.length), 1);
   }
 
-  /** A rename that was not flushed may have reached the disk all the same. */
-  cutPower(): void {
-    for (const [name, bytes] of this.#seen) if (this.#chance.happens(0.5)) this.#lasting.set(name, bytes);
+  /** A rename that was not flushed may have reached the disk all the same, or not. */
+  cutPower(keeps: boolean = this.#chance.happens(0.5)): void {
+    if (keeps) for (const [name, bytes] of this.#seen) this.#lasting.set(name, bytes);
     this.#become(this.#lasting);
     this.#temporary.clear();
   }

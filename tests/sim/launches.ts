@@ -138,8 +138,8 @@ export class Launches {
   }
 
   #run(shim: Shim): void {
-    shim.state = "running";
     this.#options.onRun(shim.ref);
+    shim.state = "running";
   }
 
   #finish(shim: Shim, exit: string): void {

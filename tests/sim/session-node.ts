@@ -141,6 +141,15 @@ export class SessionNode {
     await this.#store((record) => ({ answer: true, next: closeJob(record, idOf(task.session), jobIdOf(task)) }));
   }
 
+  /** A session that is settled leaves, as it does for a new one when there are too many. */
+  async forget(): Promise<void> {
+    await this.#store((record) => {
+      const leaving = record.sessions.find(({ entries }) => entries.length === 0);
+      const sessions = record.sessions.filter((session) => session !== leaving);
+      return { answer: true, next: leaving === undefined ? record : { ...record, sessions } };
+    });
+  }
+
   /** The owner of the session gives a position up; what takes its place may come. */
   async burn(task: Task): Promise<void> {
     const { log, steps, variant } = this.#world;

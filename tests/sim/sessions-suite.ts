@@ -128,6 +128,7 @@ class SessionsRun {
         const session = this.#chance.pick(here);
         if (this.#chance.happens(0.8)) this.#log.learn(session.start);
         const task = { session, position: this.#chance.below(POSITIONS), turn: this.#chance.happens(0.8) ? 0 : 1 };
+        if (this.#chance.happens(0.15)) return node.forget();
         return this.#chance.happens(0.15) ? node.burn(task) : node.run(task);
       });
       await Promise.all(together);
