@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { errorRow } from "./errors.ts";
+import { errorRow, errorTable } from "./errors.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 
@@ -98,4 +98,13 @@ test("every object that comes in refuses unknown fields, and none has a place fo
 test("every error that a route names crosses HTTP", () => {
   for (const [name, route] of table)
     for (const code of route.errors) assert.ok(errorRow(code).status >= 400, `${name}: ${code}`);
+});
+
+test("every fault of a set-up has an exit code of its own", () => {
+  const own = Object.entries(errorTable).filter(([, row]) => row.exit >= 79);
+  assert.equal(
+    new Set(own.map(([, row]) => row.exit)).size,
+    own.length,
+    JSON.stringify(own.map(([code, row]) => [row.exit, code])),
+  );
 });
