@@ -18,6 +18,8 @@ export const systemNeeds: readonly Need[] = [
   { program: "setpriv", debianPackage: "util-linux", purpose: "tests" },
   { program: "unshare", debianPackage: "util-linux", purpose: "tests" },
   { program: "mount", debianPackage: "mount", purpose: "tests" },
+  { program: "cc", debianPackage: "build-essential", purpose: "tests" },
+  { program: "mkfs.ext4", debianPackage: "e2fsprogs", purpose: "tests" },
   { program: "faketime", debianPackage: "faketime", purpose: "tests" },
   { program: "systemd-analyze", debianPackage: "systemd", purpose: "tests" },
   { program: "chromium", debianPackage: "chromium", purpose: "tests" },

@@ -169,6 +169,9 @@ export class SimulatedAgent {
       const verdict = adjudicate(launches.look(ref, recorded));
       return verdict.kind === "waits" ? undefined : verdict;
     });
+    // The controller may be away for long before it hears of any end.
+    for (let turn = this.#world.isCalm() ? 0 : this.#world.chance.below(20); turn > 0; turn--)
+      await this.#effect("away", () => {});
     const identity = recorded ?? launches.identity(ref);
     if (adjudged.kind === "ended") await this.#close(ref, adjudged.outcome);
     else if (adjudged.kind === "adopt" && identity !== undefined && identity !== "gone")

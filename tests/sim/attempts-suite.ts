@@ -46,7 +46,7 @@ class AttemptsRun {
     this.#options = options;
     this.#chance = new Chance(options.seed);
     this.#mix = mixOf(this.#chance);
-    this.#rates = { events: 0.2 + this.#chance.fraction() * 0.5, harm: this.#chance.happens(0.5) ? 0.03 : 0 };
+    this.#rates = { events: 0.2 + this.#chance.fraction() * 0.5, harm: this.#chance.happens(0.5) ? 0.06 : 0 };
     this.#disks = Array.from(
       { length: 1 + this.#chance.below(2) },
       (_, index) => new SimulatedDisk(`slot-${index}`, this.#chance),
@@ -264,7 +264,7 @@ class AttemptsRun {
     // A stranger may sit where a process of ours was.
     if (this.#chance.happens(0.5)) this.#launches.killShim();
     if (this.#chance.happens(0.5)) this.#comeStranger();
-    if (this.#chance.happens(0.2)) this.#launches.loseDirectories();
+    if (this.#chance.happens(0.4)) this.#launches.loseDirectories();
     if (!this.#chance.happens(0.3)) return;
     // A newer image would undo it.
     if (this.#isTurnedBack) return;

@@ -19,6 +19,7 @@ type Shim = {
   readonly holder: Life;
   gate: "closed" | "waiting" | "opened";
   state: "spawned" | "waiting" | "running" | "gone";
+  isStopping: boolean;
 };
 
 /** What survives a power cut: written through by those who make it. */
@@ -65,7 +66,7 @@ export class Launches {
   spawn(ref: Ref, holder: Life): boolean {
     const process = this.#options.table.spawn();
     if (process === undefined) return false;
-    this.#shims.set(launchIdOf(ref), { ref, process, holder, gate: "waiting", state: "spawned" });
+    this.#shims.set(launchIdOf(ref), { ref, process, holder, gate: "waiting", state: "spawned", isStopping: false });
     return true;
   }
 
@@ -109,22 +110,25 @@ export class Launches {
     return { kind: this.#remains.has(launchId) ? "remains" : "interrupted" };
   }
 
-  /** The shim that was signalled ends its job and writes how. */
+  /** The shim that was signalled ends its job, in its own time, and writes how. */
   stopProcess(process: Running): void {
     const shim = [...this.#shims.values()].find((each) => each.process.serial === process.serial);
-    if (shim?.state === "running") this.#finish(shim, "signalled");
+    if (shim?.state === "running") shim.isStopping = true;
     else if (shim?.state === "waiting") this.#finish(shim, "not-started");
   }
 
   /** What the world may do next with shims and jobs. */
-  events(): readonly (() => void)[] {
-    const events: (() => void)[] = [];
+  events(): readonly (() => unknown)[] {
+    const events: (() => unknown)[] = [];
     for (const shim of this.#shims.values()) {
       if (shim.holder.isOver && shim.gate === "waiting") shim.gate = "closed";
       if (shim.state === "spawned") events.push(() => this.#writeIdentity(shim));
       if (shim.state === "waiting" && shim.gate === "closed") events.push(() => this.#finish(shim, "not-started"));
       if (shim.state === "waiting" && shim.gate === "opened") events.push(() => this.#run(shim));
-      if (shim.state === "running") events.push(() => this.#finish(shim, "exited"));
+      if (shim.state === "running" && !shim.isStopping) events.push(() => this.#finish(shim, "exited"));
+      // A stop has its grace, in which much else happens.
+      else if (shim.state === "running")
+        events.push(() => this.#options.chance.happens(0.15) && this.#finish(shim, "signalled"));
     }
     for (const launchId of this.#remains) events.push(() => void this.#remains.delete(launchId));
     return events;
