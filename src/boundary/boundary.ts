@@ -4,6 +4,7 @@
 // every job, across restarts, until an operator decides.
 
 import { type Evidence, isRolledBack, type Loaded, type Tenant } from "../locker/locker.ts";
+import { RECORD_BYTES_MAX } from "../locker/envelope.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
 import {
   admitAttempt,
@@ -70,8 +71,10 @@ export class Boundary {
   readonly #loaded: Loaded;
   #state: BoundaryState;
   #record: BoundaryRecord;
-  /** The bytes that a change was last given or made, decoded: within a batch each change sees what the one before made. */
+  /** The bytes that were last stored, decoded. */
   #decoded: { readonly bytes: Uint8Array | undefined; readonly record: BoundaryRecord };
+  /** Not taken into a record yet. */
+  readonly #waiting: Waiting[] = [];
 
   private constructor(tenant: Tenant, loaded: Loaded) {
     this.#tenant = tenant;
@@ -164,30 +167,85 @@ export class Boundary {
       : undefined;
   }
 
-  async #change(change: (record: BoundaryRecord) => BoundaryRecord): Promise<void> {
+  /** Resolves when every slot holds a record in which the change was made. */
+  #change(change: Change): Promise<void> {
     if (this.#state.kind === "untrusted" || this.#state.kind === "future")
-      throw new Failure("boundary_untrusted", this.#state.why);
-    let next = this.#record;
-    let isStored = false;
+      return Promise.reject(new Failure("boundary_untrusted", this.#state.why));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ change, resolve, reject });
+      if (this.#waiting.length === 1) void this.#storeWaiting();
+    });
+  }
+
+  /** All that wait when the write before is done go into one record, which is encoded once: that is most of the work. */
+  async #storeWaiting(): Promise<void> {
+    let taken: readonly Waiting[] | undefined;
+    let batch: Batch = { made: [], record: this.#record, bytes: undefined };
     try {
       await this.#tenant.store((bytes) => {
-        const record = bytes === this.#decoded.bytes ? this.#decoded.record : decode(bytes);
-        next = change(record);
-        if (next === record) return undefined;
-        const encoded = boundaryFormat.encode(next);
-        this.#decoded = { bytes: encoded, record: next };
-        isStored = true;
-        return encoded;
+        taken = this.#waiting.splice(0);
+        const live = bytes === this.#decoded.bytes ? this.#decoded.record : decode(bytes);
+        batch = makeAll(live, taken);
+        if (batch.bytes !== undefined) this.#decoded = { bytes: batch.bytes, record: batch.record };
+        return batch.bytes;
       });
     } catch (error) {
       this.#decoded = { bytes: undefined, record: emptyRecord };
       if (codeOf(error) === "store_failed" && !this.#isRefusing())
         this.#state = { kind: "unwritable", why: messageOf(error) };
-      throw error;
+      for (const { reject } of taken ?? this.#waiting.splice(0)) reject(error);
+      return;
     }
-    this.#record = next;
-    if (isStored && this.#state.kind === "unwritable") this.#state = { kind: "trusted" };
+    this.#record = batch.record;
+    if (batch.bytes !== undefined && this.#state.kind === "unwritable") this.#state = { kind: "trusted" };
+    for (const { resolve } of batch.made) resolve();
   }
+}
+
+type Change = (record: BoundaryRecord) => BoundaryRecord;
+
+type Waiting = {
+  readonly change: Change;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** bytes: undefined when nothing changed. */
+type Batch = {
+  readonly made: readonly Waiting[];
+  readonly record: BoundaryRecord;
+  readonly bytes: Uint8Array | undefined;
+};
+
+/** Each change sees what those before it made. One that throws, or with which the record does not fit, leaves the others alone. */
+function makeAll(live: BoundaryRecord, waiting: readonly Waiting[]): Batch {
+  try {
+    const record = waiting.reduce((before, { change }) => change(before), live);
+    return { made: waiting, record, bytes: record === live ? undefined : encode(record) };
+  } catch {
+    return makeEach(live, waiting);
+  }
+}
+
+/** One by one, to tell those that can be made from those that cannot. */
+function makeEach(live: BoundaryRecord, waiting: readonly Waiting[]): Batch {
+  let batch: Batch = { made: [], record: live, bytes: undefined };
+  for (const each of waiting) {
+    try {
+      const record = each.change(batch.record);
+      const bytes = record === batch.record ? batch.bytes : encode(record);
+      batch = { made: [...batch.made, each], record, bytes };
+    } catch (error) {
+      each.reject(error);
+    }
+  }
+  return batch;
+}
+
+function encode(record: BoundaryRecord): Uint8Array {
+  const bytes = boundaryFormat.encode(record);
+  if (bytes.length > RECORD_BYTES_MAX) throw new Failure("record_full", "what this node holds does not fit its record");
+  return bytes;
 }
 
 function decode(bytes: Uint8Array | undefined): BoundaryRecord {

@@ -5,9 +5,10 @@
 import { openBoundary, startOf } from "./kit.ts";
 
 const [first = "1", count = "0", ...slots] = process.argv.slice(2);
+const last = count === "0" ? Infinity : Number(first) + Number(count) - 1;
 const { boundary } = await openBoundary(slots);
 process.stdout.write(`state ${boundary.state.kind}\n`);
-for (let number = Number(first); count === "0" || number < Number(first) + Number(count); number++) {
+for (let number = Number(first); number <= last; number++) {
   const started = await boundary.startAttempt(startOf(number));
   process.stdout.write(`${number} ${started.kind}${started.kind === "admitted" ? "" : ` ${started.text}`}\n`);
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// npm run bench -- boundary [--json] [--rounds N] [--directory D]: what docs/benchmarks.md says, measured again. Rule: peers are
+// measured in the same run, in interleaved rounds; with --json one object a line. Exit 1 when a goal was missed.
+
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { benchBoundary, type Measure } from "../bench/boundary.ts";
+
+const BENCHES: { readonly [name: string]: (directory: string, rounds: number) => Promise<readonly Measure[]> } = {
+  boundary: async (directory, rounds) => [
+    ...(await benchBoundary({ directory: path.join(directory, "one"), rounds, slots: 1 })),
+    ...(await benchBoundary({ directory: path.join(directory, "two"), rounds, slots: 2 })),
+  ],
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: "boolean", default: false }, rounds: { type: "string" }, directory: { type: "string" } },
+});
+const [name = ""] = positionals;
+const bench = BENCHES[name];
+const rounds = Number(values.rounds ?? 30);
+if (bench === undefined || !Number.isSafeInteger(rounds) || rounds < 1) {
+  process.stderr.write(
+    `usage: npm run bench -- ${Object.keys(BENCHES).join("|")} [--json] [--rounds N] [--directory D]\n`,
+  );
+  process.exit(2);
+}
+const directory = fs.mkdtempSync(path.join(values.directory ?? os.tmpdir(), "bench-"));
+try {
+  for (const sub of ["one", "two"]) fs.mkdirSync(path.join(directory, sub));
+  for (const measure of await bench(directory, rounds)) {
+    const { measure: what, us, peers, ratio, goal, met } = measure;
+    const others = Object.entries(peers).map(([peer, number]) => `${peer} ${number}`);
+    const text = `${what}: ${us} µs (${others.join(", ")}), ratio ${ratio}${goal === "" ? "" : `, goal ${goal}: ${met ? "met" : "missed"}`}`;
+    process.stdout.write(`${values.json ? JSON.stringify(measure) : text}\n`);
+    if (!met) process.exitCode = 1;
+  }
+} finally {
+  fs.rmSync(directory, { recursive: true, force: true });
+}
