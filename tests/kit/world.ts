@@ -22,7 +22,7 @@ import { newNodeKey, NodeDouble, pairWith } from "./node-double.ts";
 export const fast: Partial<ControllerConfig> = {
   leaseMs: 30_000,
   startWithinMs: 15_000,
-  heartbeatMs: 1_000,
+  heartbeatMs: 3_000,
   renewMs: 100,
   sweepMs: 25,
   pollMs: 25,
