@@ -56,4 +56,6 @@ for (const number of known) {
   say(`closed ${number}`);
 }
 say("up");
-for (let number = Number(first); ; number++) say(`${await start(number)} ${number}`);
+// One that the life before started and did not come to say is closed by now: a controller would not give it out again.
+for (let number = Math.max(Number(first), ...known.map((each) => each + 1)); ; number++)
+  say(`${await start(number)} ${number}`);
