@@ -42,7 +42,11 @@ function optionsOf(element: HTMLElement, counts: () => Minutes): uPlot.Options {
     height: HEIGHT,
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     legend: { live: true },
-    scales: { y: { range: (_plot, _low, high) => [0, Math.max(LEAST_TOP, Math.ceil(high))] } },
+    scales: {
+      // Room for the whole bar of the first and of the present minute.
+      x: { range: (_plot, low, high) => [low - 60, high + 60] },
+      y: { range: (_plot, _low, high) => [0, Math.max(LEAST_TOP, Math.ceil(high))] },
+    },
     axes: [
       { ...axis, size: 28, values: "{HH}:{mm}" },
       { ...axis, size: 36, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10_000, 100_000] },
