@@ -222,24 +222,18 @@ function makeAll(live: BoundaryRecord, waiting: readonly Waiting[]): Batch {
   try {
     const record = waiting.reduce((before, { change }) => change(before), live);
     return { made: waiting, record, bytes: record === live ? undefined : encode(record) };
-  } catch {
-    return makeEach(live, waiting);
-  }
-}
-
-/** One by one, to tell those that can be made from those that cannot. */
-function makeEach(live: BoundaryRecord, waiting: readonly Waiting[]): Batch {
-  let batch: Batch = { made: [], record: live, bytes: undefined };
-  for (const each of waiting) {
-    try {
-      const record = each.change(batch.record);
-      const bytes = record === batch.record ? batch.bytes : encode(record);
-      batch = { made: [...batch.made, each], record, bytes };
-    } catch (error) {
-      each.reject(error);
+  } catch (error) {
+    const [only, ...others] = waiting;
+    if (others.length === 0) {
+      only?.reject(error);
+      return { made: [], record: live, bytes: undefined };
     }
+    // By halves, to find those that cannot be made.
+    const middle = waiting.length >> 1;
+    const first = makeAll(live, waiting.slice(0, middle));
+    const second = makeAll(first.record, waiting.slice(middle));
+    return { made: [...first.made, ...second.made], record: second.record, bytes: second.bytes ?? first.bytes };
   }
-  return batch;
 }
 
 function encode(record: BoundaryRecord): Uint8Array {
