@@ -18,7 +18,7 @@ import {
   isHttpUrl,
   loadAgentConfig,
 } from "../enrol/agent-config.ts";
-import { finishPairing, pair } from "../enrol/enrol.ts";
+import { finishPairing, pair, whyRefused } from "../enrol/enrol.ts";
 import { Boundary, BOUNDARY_TENANT } from "../boundary/boundary.ts";
 import { openLocker } from "./locker.ts";
 import { keepNext, loadOrDrawNext } from "../enrol/next-credential.ts";
@@ -64,8 +64,6 @@ const STOP_GRACE_MS = 1_500;
 const STOP_FILE_LOOK_MS = 500;
 /** One batch of a renewal holds all that an agent can hold. */
 const SLOTS_MAX = BATCH_MAX;
-/** Asked about, it tells whether the credential is good without disturbing the session that there is. */
-const NO_SESSION = `nses_${"0".repeat(26)}`;
 
 /** Runs until the signal aborts; returns the exit code. Throws the Failure of a permanent refusal. */
 export async function runAgentCommand(
@@ -80,7 +78,6 @@ export async function runAgentCommand(
   makeDirectory(nodeDirectory(root), 0o700);
   await using stack = new AsyncDisposableStack();
   stack.defer(lockRoot(root));
-  finishPairing(root);
   finishPairing(root);
   const piped =
     options.nodeKeyStdin === true || (secrets.code === undefined && needsCode(options, root))
@@ -215,14 +212,8 @@ async function settle(options: AgentCommand, root: string, code: string | undefi
 async function isStillPaired(root: string, url: string): Promise<boolean> {
   const credential = loadCredential(root);
   if (credential === undefined) return false;
-  try {
-    await createClient({ baseUrl: url, credential }).call("nodeRenewals", {
-      body: { sessionId: NO_SESSION, leases: [] },
-    });
-    return true;
-  } catch (error) {
-    return !["unauthenticated", "node_retired"].includes(codeOf(error));
-  }
+  const refusal = await whyRefused(url, credential);
+  return !["unauthenticated", "node_retired"].includes(codeOf(refusal));
 }
 
 function findCredential(root: string, fromEnv: string | undefined, piped: string | undefined): string {

@@ -14,9 +14,9 @@ import {
 import { agentLockFile, loadOrMakeNodeKey, nodeDirectory } from "../enrol/node-key.ts";
 import { openEnvelope } from "../locker/envelope.ts";
 import { judge, type Reading } from "../locker/judge.ts";
-import type { Loaded } from "../locker/locker.ts";
+import { loadedOf, readSlotFile } from "../locker/locker.ts";
 import type { BoundarySeen, SlotSeen } from "../cli/programs.ts";
-import { codeOf, Failure } from "../std/errors.ts";
+import { Failure } from "../std/errors.ts";
 import { lockHolder } from "../std/lock.ts";
 import { fingerprintOf, knownSlots, openLocker } from "./locker.ts";
 import { type Environment, rootFrom } from "./settings.ts";
@@ -26,24 +26,12 @@ export function showBoundary(options: { readonly root?: string }, env: Environme
   if (!fs.existsSync(path.join(nodeDirectory(root), "node.key")))
     throw new Failure("not_paired", `there is no node in ${root}`);
   const fingerprint = fingerprintOf(loadOrMakeNodeKey(nodeDirectory(root)));
-  const slots = knownSlots(root).map((place) => ({ place, reading: read(path.join(place, BOUNDARY_TENANT)) }));
+  const slots = knownSlots(root).map((place) => ({ place, reading: readSlotFile(path.join(place, BOUNDARY_TENANT)) }));
   const verdict = judge(
     slots.map(({ reading }) => reading),
     fingerprint,
   );
-  const named = (text: string): string =>
-    text.replace(/slot (\d+)/g, (whole, index: string) => slots[Number(index)]?.place ?? whole);
-  const loaded: Loaded =
-    verdict.kind === "adopt"
-      ? {
-          kind: "adopted",
-          record: verdict.envelope.record,
-          lineage: verdict.envelope.lineage,
-          sequence: verdict.envelope.sequence,
-        }
-      : verdict.kind === "discard"
-        ? { ...verdict, text: named(verdict.text) }
-        : verdict;
+  const loaded = loadedOf(verdict, slots);
   const { record, state } = readBoundary(loaded);
   const repair = verdict.kind === "adopt" ? verdict.repair : [];
   return {
@@ -71,15 +59,6 @@ function attemptsOf(record: BoundaryRecord): BoundarySeen["attempts"] {
     stage,
     outcome,
   }));
-}
-
-function read(file: string): Reading {
-  try {
-    return { kind: "bytes", bytes: fs.readFileSync(file) };
-  } catch (error) {
-    const errno = codeOf(error);
-    return errno === "ENOENT" ? { kind: "missing" } : { kind: "unreadable", errno };
-  }
 }
 
 function slotSeen(place: string, reading: Reading, isLagging: boolean): SlotSeen {

@@ -4,10 +4,10 @@
 
 import fs from "node:fs";
 import path from "node:path";
-import { createClient } from "../client/client.ts";
 import { findPackage } from "../db/embedded-files.ts";
 import { deviceScanner } from "../devices/devices.ts";
 import { type AgentConfig, agentConfigFile, loadAgentConfig } from "../enrol/agent-config.ts";
+import { whyRefused } from "../enrol/enrol.ts";
 import { agentLockFile, credentialFile, loadCredential, nodeDirectory } from "../enrol/node-key.ts";
 import { checkShim, shimPathFor } from "../launcher/shim.ts";
 import type { Check } from "../protocol/access-schema.ts";
@@ -20,9 +20,6 @@ import { type Environment, rootFrom } from "./settings.ts";
 
 const DISK_FAULT_BYTES = 256 * 2 ** 20;
 const DISK_WARN_BYTES = 2 * 2 ** 30;
-/** Of a node that asks about no lease at all; see isStillPaired. */
-const NO_SESSION = `nses_${"0".repeat(26)}`;
-
 const ok = (name: string, text: string): Check => ({ name, state: "ok", text, advice: "" });
 const fault = (name: string, text: string, advice: string): Check => ({ name, state: "fault", text, advice });
 const warning = (name: string, text: string, advice: string): Check => ({ name, state: "warning", text, advice });
@@ -155,14 +152,9 @@ async function checkWayUp(root: string, config: AgentConfig): Promise<Check[]> {
         "Else pair again.",
       ),
     ];
-  try {
-    await createClient({ baseUrl: config.controllerUrl, credential }).call("nodeRenewals", {
-      body: { sessionId: NO_SESSION, leases: [] },
-    });
-  } catch (error) {
-    const code = codeOf(error);
-    if (code !== "session_superseded") return [fault("way to the controller", messageOf(error), errorRow(code).advice)];
-  }
+  const refusal = await whyRefused(config.controllerUrl, credential);
+  if (refusal !== undefined)
+    return [fault("way to the controller", messageOf(refusal), errorRow(codeOf(refusal)).advice)];
   return [ok("way to the controller", `${config.controllerUrl} answers and knows this node`)];
 }
 

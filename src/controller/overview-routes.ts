@@ -8,6 +8,7 @@ import { attentionOf } from "./attention.ts";
 import type { Context } from "./context.ts";
 import type { Call, Handlers } from "./http/reply.ts";
 import { countJobs, listBlocked, listThroughput } from "./jobs/count-store.ts";
+import { countNodes } from "./nodes/node-counts.ts";
 import { listNodes } from "./nodes/node-store.ts";
 
 const THROUGHPUT_MINUTES = 60;
@@ -38,22 +39,12 @@ async function readOverview(context: Context, caller: PeopleCaller): Promise<Ove
       now: (await tx.one<{ now: Date }>("select now()", [])).now.getTime(),
     };
   });
-  const inService = nodes.filter((node) => node.status !== "retired");
-  const working = inService.filter((node) => node.online && node.status === "active");
   return {
     version: config.version,
     organisationName: caller.organisationName,
-    nodes: {
-      online: inService.filter((node) => node.online).length,
-      offline: inService.filter((node) => !node.online).length,
-      draining: inService.filter((node) => node.status === "draining").length,
-    },
     jobs,
     blockedJobs: blocked.reduce((sum, lane) => sum + lane.jobs, 0),
-    slots: {
-      all: working.reduce((sum, node) => sum + (node.facts?.slots ?? 0), 0),
-      busy: working.reduce((sum, node) => sum + node.running, 0),
-    },
+    ...countNodes(nodes),
     attention: attentionOf(nodes, blocked, now),
   };
 }

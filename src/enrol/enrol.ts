@@ -6,10 +6,10 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
-import type { Client } from "../client/client.ts";
+import { type Client, createClient } from "../client/client.ts";
 import { pairMessage } from "../protocol/agent-schema.ts";
-import { Failure } from "../std/errors.ts";
-import { fileFailure, makeDirectory } from "../std/files.ts";
+import { codeOf, Failure } from "../std/errors.ts";
+import { fileFailure, makeDirectory, syncDirectory } from "../std/files.ts";
 import type { Random } from "../std/random.ts";
 import { type AgentConfig, encodeAgentConfig } from "./agent-config.ts";
 import {
@@ -20,7 +20,7 @@ import {
   publicKeyText,
   signText,
 } from "./node-key.ts";
-import { syncDirectory, writePrivateFile } from "./private-file.ts";
+import { writePrivateFile } from "./private-file.ts";
 
 export type PairOptions = {
   readonly client: Client;
@@ -91,4 +91,17 @@ function stagings(directory: string): readonly string[] {
     .readdirSync(directory)
     .filter((name) => name.startsWith(STAGING_PREFIX))
     .map((name) => path.join(directory, name));
+}
+
+/** Asked about, it disturbs no session that there is. */
+const NO_SESSION = `nses_${"0".repeat(26)}`;
+
+/** Why the controller does not take this credential now; undefined when it does. */
+export async function whyRefused(baseUrl: string, credential: string): Promise<unknown> {
+  try {
+    await createClient({ baseUrl, credential }).call("nodeRenewals", { body: { sessionId: NO_SESSION, leases: [] } });
+    return undefined;
+  } catch (error) {
+    return codeOf(error) === "session_superseded" ? undefined : error;
+  }
 }

@@ -5,29 +5,21 @@
 import fs from "node:fs";
 import path from "node:path";
 import { codeOf } from "../std/errors.ts";
-import { fileFailure } from "../std/files.ts";
+import { fileFailure, syncDirectory } from "../std/files.ts";
 import type { Random } from "../std/random.ts";
-import { parseCredential } from "./node-key.ts";
-import { readPrivateFile, syncDirectory, writePrivateFile } from "./private-file.ts";
+import { loadOrDrawCredential } from "./node-key.ts";
 
-function nextFile(directory: string): string {
-  return path.join(directory, "credential.next");
-}
+const NEXT = "credential.next";
 
 /** The one that an interrupted replacement drew, else a new one. directory: node/ of the root. */
 export function loadOrDrawNext(directory: string, random: Random): string {
-  const file = nextFile(directory);
-  const known = readPrivateFile(file);
-  if (known !== undefined) return parseCredential(known, file);
-  const credential = `hfn_${Buffer.from(random.bytes(32)).toString("base64url")}`;
-  writePrivateFile(file, `${credential}\n`);
-  return credential;
+  return loadOrDrawCredential(directory, random, NEXT);
 }
 
 /** After the controller has taken the offer: from here on this is the node's credential. */
 export function keepNext(directory: string): void {
   try {
-    fs.renameSync(nextFile(directory), path.join(directory, "credential"));
+    fs.renameSync(path.join(directory, NEXT), path.join(directory, "credential"));
     syncDirectory(directory);
   } catch (error) {
     throw codeOf(error) === "ENOENT" ? error : fileFailure(directory, error);

@@ -60,8 +60,9 @@ export function loadCredential(root: string): string | undefined {
   return text === undefined ? undefined : parseCredential(text, credentialFile(root));
 }
 
-export function loadOrDrawCredential(directory: string, random: Random): string {
-  const file = path.join(directory, "credential");
+/** name: of the file; another one for a credential that is not the node's present one yet. */
+export function loadOrDrawCredential(directory: string, random: Random, name = "credential"): string {
+  const file = path.join(directory, name);
   const text = readPrivateFile(file);
   if (text !== undefined) return parseCredential(text, file);
   const credential = `hfn_${Buffer.from(random.bytes(32)).toString("base64url")}`;

@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { codeOf, Failure } from "../std/errors.ts";
-import { fileFailure } from "../std/files.ts";
+import { fileFailure, syncDirectory } from "../std/files.ts";
 
 /** Replaces the file in one step: after a crash it is the old one or the new one. */
 export function writePrivateFile(file: string, content: string): void {
@@ -44,15 +44,6 @@ export function readPrivateFile(file: string): string | undefined {
       );
     }
     return fs.readFileSync(fd, "utf8");
-  } finally {
-    fs.closeSync(fd);
-  }
-}
-
-export function syncDirectory(directory: string): void {
-  const fd = fs.openSync(directory, "r");
-  try {
-    fs.fsyncSync(fd);
   } finally {
     fs.closeSync(fd);
   }

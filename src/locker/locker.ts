@@ -7,11 +7,11 @@ import { assert } from "../std/assert.ts";
 import { Failure } from "../std/errors.ts";
 import type { Random } from "../std/random.ts";
 import { type Envelope, NO_PARENT, RECORD_BYTES_MAX, sealEnvelope } from "./envelope.ts";
-import { type Discard, judge, type Reading } from "./judge.ts";
+import { type Discard, judge, type Reading, type Verdict } from "./judge.ts";
 import type { SlotDisk } from "./slot-disk.ts";
 
 export { type Discard, type Reading } from "./judge.ts";
-export { openSlot, type SlotDisk } from "./slot-disk.ts";
+export { openSlot, readSlotFile, type SlotDisk } from "./slot-disk.ts";
 
 export type LockerOptions = {
   readonly slots: readonly SlotDisk[];
@@ -87,7 +87,7 @@ export class Tenant {
     const readings: Reading[] = [];
     for (const slot of slots) readings.push(await slot.read(name));
     const verdict = judge(readings, fingerprint);
-    if (verdict.kind === "discard") return { ...verdict, text: named(verdict.text, slots) };
+    if (verdict.kind === "discard") return loadedOf(verdict, slots);
     for (const slot of slots) await slot.removeTemporary(name).catch(() => {});
     this.#isLoaded = true;
     if (verdict.kind === "empty") return { kind: "empty" };
@@ -98,8 +98,7 @@ export class Tenant {
     this.#torn = envelope;
     // A slot that fails here makes every store fail until it can be written; what was read is good all the same.
     await (repair.length > 0 ? this.#mend() : this.#settle(envelope)).catch(() => {});
-    const { record, lineage, sequence } = envelope;
-    return { kind: "adopted", record, lineage, sequence };
+    return loadedOf(verdict, slots);
   }
 
   /** Of what every slot holds for good: what only some hold, or what is not flushed, may be gone in the next life. */
@@ -237,8 +236,16 @@ function storeFailure(slot: SlotDisk, name: string, error: unknown): Failure {
   });
 }
 
+/** What a verdict lets be used. */
+export function loadedOf(verdict: Verdict, slots: readonly { readonly place: string }[]): Loaded {
+  if (verdict.kind === "empty") return verdict;
+  if (verdict.kind === "discard") return { ...verdict, text: named(verdict.text, slots) };
+  const { record, lineage, sequence } = verdict.envelope;
+  return { kind: "adopted", record, lineage, sequence };
+}
+
 /** "slot 0" becomes its directory. */
-function named(text: string, slots: readonly SlotDisk[]): string {
+function named(text: string, slots: readonly { readonly place: string }[]): string {
   return text.replace(/slot (\d+)/g, (whole, index: string) => slots[Number(index)]?.place ?? whole);
 }
 

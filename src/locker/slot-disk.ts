@@ -36,7 +36,7 @@ export function openSlot(directory: string): SlotDisk & Disposable {
   const at = (name: string): string => path.join(directory, name);
   return {
     place: directory,
-    read: (name) => Promise.resolve(readFile(at(name))),
+    read: (name) => Promise.resolve(readSlotFile(at(name))),
     writeTemporary: async (name, bytes) => {
       const file = await fs.promises.open(at(temporary(name)), "w", 0o600);
       try {
@@ -69,7 +69,8 @@ function makeLastingDirectory(directory: string): void {
   for (const made of missing) syncDirectory(path.dirname(made));
 }
 
-function readFile(file: string): Reading {
+/** What lies in a slot, without its lock. */
+export function readSlotFile(file: string): Reading {
   try {
     return { kind: "bytes", bytes: fs.readFileSync(file) };
   } catch (error) {

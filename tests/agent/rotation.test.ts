@@ -6,8 +6,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { createClient } from "../../src/client/client.ts";
+import { whyRefused } from "../../src/enrol/enrol.ts";
 import { credentialHash } from "../../src/enrol/node-key.ts";
 import { loadOrDrawNext } from "../../src/enrol/next-credential.ts";
+import { codeOf } from "../../src/std/errors.ts";
 import { systemRandom } from "../../src/std/random.ts";
 import { until } from "../kit/until.ts";
 import { createWorld, type World } from "../kit/world.ts";
@@ -18,13 +20,7 @@ const read = (root: string): string => fs.readFileSync(fileOf(root, "credential"
 
 /** Whether the controller still takes it: asked about no lease at all, it answers about the session. */
 async function isGood(world: World, credential: string): Promise<boolean> {
-  const ask = createClient({ baseUrl: world.url, credential }).call("nodeRenewals", {
-    body: { sessionId: `nses_${"0".repeat(26)}`, leases: [] },
-  });
-  return ask.then(
-    () => true,
-    (error: { code: string }) => error.code !== "unauthenticated",
-  );
+  return codeOf(await whyRefused(world.url, credential)) !== "unauthenticated";
 }
 
 const rotated = (world: World, nodeId: string) =>

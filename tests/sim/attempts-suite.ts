@@ -11,7 +11,7 @@ import { Controller } from "./controller.ts";
 import { SimulatedDisk } from "./disk.ts";
 import { Launches, type Ref } from "./launches.ts";
 import { ProcessTable, type Running } from "./processes.ts";
-import { mixOf, must, randomMishap, type RunEnd, type RunOptions, Violation } from "./run.ts";
+import { mishapOf, mixOf, must, type RunEnd, type RunOptions, Violation } from "./run.ts";
 import { type Life, settled, Steps } from "./steps.ts";
 import { breakDisks } from "./variant-disks.ts";
 
@@ -69,11 +69,8 @@ class AttemptsRun {
   }
 
   #mishapAt(number: number, mayFail: boolean) {
-    const { single } = this.#options;
     if (this.#isCalm) return undefined;
-    if (single !== undefined)
-      return number === single.at && (mayFail || single.mishap.kind !== "error") ? single.mishap : undefined;
-    return randomMishap(this.#chance, this.#mix, mayFail);
+    return mishapOf(this.#options.single, { number, mayFail, chance: this.#chance, mix: this.#mix });
   }
 
   #end(kind: "kill" | "power"): void {

@@ -7,7 +7,7 @@ import { type Evidence, isRolledBack, type Loaded, Locker, type Tenant } from ".
 import { codeOf } from "../../src/std/errors.ts";
 import { Chance } from "./chance.ts";
 import { SimulatedDisk } from "./disk.ts";
-import { type Mix, mixOf, must, randomMishap, type RunEnd, type RunOptions, Violation } from "./run.ts";
+import { type Mix, mishapOf, mixOf, must, type RunEnd, type RunOptions, Violation } from "./run.ts";
 import { type Life, settled, Steps } from "./steps.ts";
 import { breakDisks } from "./variant-disks.ts";
 
@@ -59,11 +59,8 @@ class LockerRun {
   }
 
   #mishapAt(number: number, mayFail: boolean) {
-    const { single } = this.#options;
     if (this.#isCalm) return undefined;
-    if (single !== undefined)
-      return number === single.at && (mayFail || single.mishap.kind !== "error") ? single.mishap : undefined;
-    return randomMishap(this.#chance, this.#mix, mayFail);
+    return mishapOf(this.#options.single, { number, mayFail, chance: this.#chance, mix: this.#mix });
   }
 
   #end(kind: "kill" | "power"): void {

@@ -48,7 +48,21 @@ export function mixOf(chance: Chance): Mix {
   return { kill: rate(0.04), power: rate(0.04), error: rate(0.08) };
 }
 
-export function randomMishap(chance: Chance, mix: Mix, mayFail: boolean): Mishap | undefined {
+type Step = {
+  readonly number: number;
+  /** Whether an error can come back from it; else only a death or a power cut. */
+  readonly mayFail: boolean;
+  readonly chance: Chance;
+  readonly mix: Mix;
+};
+
+/** What befalls a step: the one mishap of a run that has a single one, else what chance gives. */
+export function mishapOf(single: RunOptions["single"], { number, mayFail, chance, mix }: Step): Mishap | undefined {
+  if (single === undefined) return randomMishap(chance, mix, mayFail);
+  return number === single.at && (mayFail || single.mishap.kind !== "error") ? single.mishap : undefined;
+}
+
+function randomMishap(chance: Chance, mix: Mix, mayFail: boolean): Mishap | undefined {
   const drawn = chance.fraction();
   const isAfter = chance.happens(0.5);
   if (drawn < mix.kill) return { kind: "kill", isAfter };

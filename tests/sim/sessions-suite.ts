@@ -8,7 +8,7 @@ import { boundaryFormat, emptyRecord } from "../../src/boundary/record.ts";
 import { CausalLog } from "./causal-log.ts";
 import { Chance } from "./chance.ts";
 import { SimulatedDisk } from "./disk.ts";
-import { mixOf, must, randomMishap, type RunEnd, type RunOptions, Violation } from "./run.ts";
+import { mishapOf, mixOf, must, type RunEnd, type RunOptions, Violation } from "./run.ts";
 import { decode, jobIdOf, networkId, SessionNode, type SimulatedSession, type Task, TENANT } from "./session-node.ts";
 import { type Life, settled, Steps } from "./steps.ts";
 import { breakDisks } from "./variant-disks.ts";
@@ -50,11 +50,8 @@ class SessionsRun {
   }
 
   #mishapAt(number: number, mayFail: boolean) {
-    const { single } = this.#options;
     if (this.#isCalm) return undefined;
-    if (single !== undefined)
-      return number === single.at && (mayFail || single.mishap.kind !== "error") ? single.mishap : undefined;
-    return randomMishap(this.#chance, this.#mix, mayFail);
+    return mishapOf(this.#options.single, { number, mayFail, chance: this.#chance, mix: this.#mix });
   }
 
   #end(kind: "kill" | "power"): void {

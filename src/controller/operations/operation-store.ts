@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the database tells about itself and about a fleet, in numbers.
 
-import { type JobState, jobStates } from "../../protocol/job.ts";
+import type { JobState } from "../../protocol/job.ts";
 import type { Tx } from "../../db/pool.ts";
 import { countJobs } from "../jobs/count-store.ts";
+import { countNodes, type NodeCounts } from "../nodes/node-counts.ts";
 import { listNodes } from "../nodes/node-store.ts";
 
 export type Pulse = {
@@ -28,13 +29,11 @@ export async function readPulse(tx: Tx): Promise<Pulse> {
   };
 }
 
-export type FleetNumbers = {
+export type FleetNumbers = NodeCounts & {
   readonly jobs: Readonly<Record<JobState, number>>;
   readonly blockedJobs: number;
   readonly oldestQueuedSeconds: number;
   readonly oldestExpiredLeaseSeconds: number;
-  readonly nodes: Readonly<Record<"online" | "offline" | "draining", number>>;
-  readonly slots: Readonly<Record<"all" | "busy", number>>;
 };
 
 /** Of the organisation that this transaction is in. */
@@ -47,21 +46,11 @@ export async function readFleetNumbers(tx: Tx, heartbeatMs: number): Promise<Fle
             coalesce((select extract(epoch from now() - min(lease_until)) from app.job where lease_until < now()), 0) as oldest_expired`,
     [],
   );
-  const nodes = (await listNodes(tx, heartbeatMs)).filter((node) => node.status !== "retired");
-  const working = nodes.filter((node) => node.online && node.status === "active");
   return {
-    jobs: Object.fromEntries(jobStates.map((state) => [state, jobs[state]])) as FleetNumbers["jobs"],
+    jobs,
     blockedJobs: Number(row.blocked),
     oldestQueuedSeconds: Number(row.oldest_queued),
     oldestExpiredLeaseSeconds: Number(row.oldest_expired),
-    nodes: {
-      online: nodes.filter((node) => node.online).length,
-      offline: nodes.filter((node) => !node.online).length,
-      draining: nodes.filter((node) => node.status === "draining").length,
-    },
-    slots: {
-      all: working.reduce((sum, node) => sum + (node.facts?.slots ?? 0), 0),
-      busy: working.reduce((sum, node) => sum + node.running, 0),
-    },
+    ...countNodes(await listNodes(tx, heartbeatMs)),
   };
 }
