@@ -284,10 +284,12 @@ create table app.node (
   offered_credential_id text,
   boundary_state text,
   boundary_why text,
-  boundary_evidence jsonb
+  boundary_evidence jsonb,
+  boundary_superseded jsonb not null default '[]'::jsonb
 );
 -- row-level security: forced
 --   constraint node_boundary_state_check CHECK ((boundary_state = ANY (ARRAY['trusted'::text, 'untrusted'::text, 'future'::text, 'unwritable'::text])))
+--   constraint node_boundary_superseded_check CHECK ((jsonb_typeof(boundary_superseded) = 'array'::text))
 --   constraint node_check CHECK (((status = 'retired'::text) = (retired_at IS NOT NULL)))
 --   constraint node_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
 --   constraint node_pkey PRIMARY KEY (organisation_id, id)
@@ -298,7 +300,7 @@ create table app.node (
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
---   grant update (boundary_evidence, boundary_state, boundary_why, claim_number, offered_credential_id, retired_at, rival_at, rotation_requested_at, session_at, session_id, status) to holdfast_tenant
+--   grant update (boundary_evidence, boundary_state, boundary_superseded, boundary_why, claim_number, offered_credential_id, retired_at, rival_at, rotation_requested_at, session_at, session_id, status) to holdfast_tenant
 
 create table app.node_facts (
   organisation_id text not null,

@@ -2,9 +2,9 @@
 // Puts a node together: hello, heartbeat, claims, renewals, and the attempts that run. Whatever an earlier life of the agent
 // started is found and answered for before anything new is claimed. Jobs outlive the agent; nothing is started twice.
 
-import type { Boundary, BoundaryState } from "../boundary/boundary.ts";
+import { type Boundary, type BoundaryState, identityOfStored } from "../boundary/boundary.ts";
 import type { Evidence } from "../locker/locker.ts";
-import type { BoundaryEvidence, BoundaryReport, ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
+import type { BoundaryReport, ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
 import { CLAIM_MAX } from "../protocol/limits.ts";
 import type { NodeFacts } from "../protocol/node-schema.ts";
 import type { Adopted, Launcher } from "../launcher/launcher.ts";
@@ -13,7 +13,8 @@ import { codeOf, messageOf } from "../std/errors.ts";
 import type { Log } from "../std/log.ts";
 import { Loop } from "../std/loop.ts";
 import { Attempt, type AttemptContext } from "./attempt.ts";
-import { endingOfAdopted, endingOfGone } from "./ending.ts";
+import type { ToldEvidence } from "./boundary-report.ts";
+import { endingOfAdopted, interrupted } from "./ending.ts";
 import { writeStopReason } from "./launch-notes.ts";
 import type { Link } from "./link.ts";
 
@@ -26,7 +27,7 @@ export type AgentOptions = {
   /** The boundary as it is told to the controller, its evidence signed by the node. */
   readonly boundaryReport: () => BoundaryReport;
   /** Of what this node once told the controller, only what it signed itself. */
-  readonly ownEvidence: (evidence: BoundaryEvidence | null) => readonly Evidence[];
+  readonly ownEvidence: (told: ToldEvidence) => readonly Evidence[];
   readonly clock: Clock;
   readonly log: Log;
   readonly facts: () => Promise<NodeFacts>;
@@ -56,6 +57,9 @@ export async function runAgent(options: AgentOptions, stopping: AbortSignal): Pr
   const agent = new Agent(options, stopping);
   return agent.run();
 }
+
+/** An attempt of an earlier life. */
+type Held = { readonly lease: LeaseRef; readonly adopted: Adopted };
 
 class Agent {
   readonly #options: AgentOptions;
@@ -113,57 +117,69 @@ class Agent {
 
   /** Answers for every launch of an earlier life, then begins a session with what is still held. */
   async #hello(): Promise<HelloReply> {
-    const { launcher, link, facts, clock, boundary, boundaryReport, ownEvidence } = this.#options;
-    const found: Adopted[] = [];
-    for (const launchId of await launcher.list()) found.push(await launcher.adopt(launchId));
-    const held = found.filter((adopted) => adopted.spec?.purpose.kind === "attempt" && !isUnclear(adopted));
-    // What the record knows and no directory shows was started all the same: it gets a verdict too.
-    const gone = boundary.record.attempts
-      .map(({ jobId, epoch }): LeaseRef => ({ jobId, epoch: String(epoch) }))
-      .filter((lease) => !held.some((adopted) => keyOf(leaseOf(adopted)) === keyOf(lease)));
-    const holds = [...held.map(leaseOf), ...gone];
+    const { link, facts, clock, boundary, boundaryReport, ownEvidence } = this.#options;
+    const { held, others } = await this.#find();
+    const holds = held.map(({ lease }) => lease);
     const input = async () => ({
       body: { facts: await facts(), boundary: boundaryReport(), now: new Date(clock.now()).toISOString(), holds },
     });
     const session = await link.call("nodeHello", input, { signal: this.#stopping });
     const verdicts = new Map(session.verdicts.map((verdict) => [`${verdict.jobId}/${verdict.epoch}`, verdict.verdict]));
-    boundary.noteEvidence(ownEvidence(session.evidence));
+    boundary.noteEvidence(ownEvidence(session));
     this.#noteBoundary();
-    for (const lease of gone) this.#settleGone(session, lease, verdicts.get(keyOf(lease)) ?? "unknown");
-    for (const adopted of held) this.#resume(session, adopted, verdicts.get(keyOf(leaseOf(adopted))) ?? "unknown");
-    for (const adopted of found) if (adopted.spec === undefined || isUnclear(adopted)) await this.#setAside(adopted);
+    for (const one of held) this.#resume(session, one, verdicts.get(keyOf(one.lease)) ?? "unknown");
+    for (const adopted of others) await this.#setAside(adopted);
     return session;
   }
 
-  #resume(session: HelloReply, adopted: Adopted, verdict: string): void {
-    const { boundary, launcher, log } = this.#options;
-    const lease = leaseOf(adopted);
-    const attempt = new Attempt(this.#contextOf(session), lease);
-    log.info({ ...lease, found: adopted.kind, verdict }, "an attempt of an earlier agent");
-    if (verdict === "done") {
-      this.#track(
-        attempt,
-        isRunning(adopted) ? attempt.watch(adopted.launch) : attempt.settle(endingOfAdopted(adopted)),
-      );
-    } else if (isRunning(adopted)) {
-      this.#track(
-        attempt,
-        Promise.all([attempt.watch(adopted.launch), attempt.drop("stale_epoch")]).then(() => {}),
-      );
-    } else {
-      this.#track(
-        attempt,
-        launcher.remove(adopted.launchId).then(() => boundary.closeAttempt(lease)),
-      );
+  /** held: every attempt that a directory shows or the record knows. What the record knows and no directory shows was started
+   * all the same: it gets a verdict too. others: launches that do not tell what they are for. */
+  async #find(): Promise<{ readonly held: readonly Held[]; readonly others: readonly Adopted[] }> {
+    const { boundary, launcher } = this.#options;
+    const recorded = new Map(boundary.record.attempts.map((entry) => [entry.launchId, entry]));
+    const held: Held[] = [];
+    const others: Adopted[] = [];
+    for (const launchId of new Set([...(await launcher.list()), ...recorded.keys()])) {
+      const entry = recorded.get(launchId);
+      const identity = entry?.identity ?? undefined;
+      const adopted = await launcher.adopt(launchId, identity === undefined ? undefined : identityOfStored(identity));
+      const lease = entry === undefined ? leaseOf(adopted) : { jobId: entry.jobId, epoch: String(entry.epoch) };
+      if (lease !== undefined) held.push({ lease, adopted });
+      else if (adopted.spec === undefined) others.push(adopted);
     }
+    return { held, others };
   }
 
-  /** The record has it and its directory is gone: it may have run, and nobody can tell how it ended. */
-  #settleGone(session: HelloReply, lease: LeaseRef, verdict: string): void {
-    const { boundary, log } = this.#options;
-    log.error({ ...lease, verdict }, "an attempt that was started here has no launch directory any more");
+  #resume(session: HelloReply, { lease, adopted }: Held, verdict: string): void {
+    const { boundary, launcher, log } = this.#options;
     const attempt = new Attempt(this.#contextOf(session), lease);
-    this.#track(attempt, verdict === "done" ? attempt.settle(endingOfGone()) : boundary.closeAttempt(lease));
+    if (adopted.kind === "missing" || adopted.kind === "damaged")
+      log.error(
+        { ...lease, found: adopted.kind, verdict },
+        "an attempt of an earlier agent whose launch directory is lost",
+      );
+    else log.info({ ...lease, found: adopted.kind, verdict }, "an attempt of an earlier agent");
+    const watching = this.#watchAdopted(attempt, adopted);
+    if (watching !== undefined) {
+      const isOurs = verdict === "done";
+      this.#track(attempt, isOurs ? watching : Promise.all([watching, attempt.drop("stale_epoch")]).then(() => {}));
+      return;
+    }
+    const end = isRunning(adopted) ? undefined : endingOfAdopted(adopted);
+    const forget = (): Promise<void> => launcher.remove(adopted.launchId).then(() => boundary.closeAttempt(lease));
+    this.#track(attempt, verdict === "done" && end !== undefined ? attempt.settle(end) : forget());
+  }
+
+  /** Follows what still runs; undefined when nothing of it does. */
+  #watchAdopted(attempt: Attempt, adopted: Adopted): Promise<void> | undefined {
+    if (isRunning(adopted)) return attempt.watch(adopted.launch);
+    if (!("trace" in adopted) || adopted.survivors.length === 0) return undefined;
+    const { launchId, trace } = adopted;
+    return attempt.watchUnclear(trace, async () => {
+      // Its shim may have written how it ended, after all.
+      const again = await this.#options.launcher.adopt(launchId, trace.identity);
+      return isRunning(again) ? interrupted("its launch directory was damaged") : endingOfAdopted(again);
+    });
   }
 
   /** Said when it changes, not with every heartbeat. */
@@ -351,14 +367,9 @@ function isRunning(adopted: Adopted): adopted is Extract<Adopted, { kind: "alive
   return adopted.kind === "alive" || adopted.kind === "remains";
 }
 
-/** Damaged, and something of it runs: it has no ending that could be told. */
-function isUnclear(adopted: Adopted): boolean {
-  return adopted.kind === "damaged" && adopted.survivors.length > 0;
-}
-
-function leaseOf(adopted: Adopted): LeaseRef {
+function leaseOf(adopted: Adopted): LeaseRef | undefined {
   const purpose = adopted.spec?.purpose;
-  return purpose?.kind === "attempt" ? { jobId: purpose.jobId, epoch: purpose.epoch } : { jobId: "", epoch: "0" };
+  return purpose?.kind === "attempt" ? { jobId: purpose.jobId, epoch: purpose.epoch } : undefined;
 }
 
 function keyOf(lease: LeaseRef): string {

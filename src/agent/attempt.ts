@@ -14,7 +14,15 @@ import type { Clock } from "../std/clock.ts";
 import { messageOf } from "../std/errors.ts";
 import type { JobId } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
-import { type Launch, type Launcher, launchIdOf, pathsIn, type PreparedLaunch } from "../launcher/launcher.ts";
+import {
+  type Launch,
+  type Launcher,
+  launchIdOf,
+  pathsIn,
+  type PreparedLaunch,
+  type UnclearLaunch,
+} from "../launcher/launcher.ts";
+import type { Identity } from "../std/process.ts";
 import { ageMs } from "./age.ts";
 import { sendEnding } from "./ending.ts";
 import { readStopReason, readTimeLimit, writeStopReason } from "./launch-notes.ts";
@@ -40,6 +48,16 @@ export type AttemptContext = {
   readonly detach: AbortSignal;
 };
 
+/** What may run, as it is followed to its end. */
+type Followed = {
+  readonly directory: string;
+  readonly identity: Identity | undefined;
+  /** Undefined when the agent leaves first. */
+  readonly waitEnd: (signal: AbortSignal) => Promise<Seen | undefined>;
+  /** Whether nothing of it is left. */
+  readonly stop: (graceMs: number) => Promise<boolean>;
+};
+
 export class Attempt {
   readonly lease: LeaseRef;
   readonly #context: AttemptContext;
@@ -47,7 +65,7 @@ export class Attempt {
   /** Ends what talks to the controller about this lease. */
   readonly #cut = new AbortController();
   /** Once its gate may have been opened. */
-  #running: Launch | undefined;
+  #running: Followed | undefined;
   #stopReason: StopReason | undefined;
   #isDropped = false;
   #isOver = false;
@@ -103,7 +121,7 @@ export class Attempt {
       if (!this.#context.detach.aborted) await this.#settle(notStarted("it was stopped before it was started"));
       return;
     }
-    this.#running = launch;
+    this.#running = this.#followed(launch);
     await launch.openGate();
     this.#log.info({ program: job.command[0], pid: launch.identity.pid }, "job started");
     await this.watch(launch);
@@ -142,8 +160,35 @@ export class Attempt {
   }
 
   /** Follows a launch, ours or adopted, to its end. */
-  async watch(launch: Launch): Promise<void> {
-    const { launcher, detach } = this.#context;
+  watch(launch: Launch): Promise<void> {
+    return this.#follow(this.#followed(launch));
+  }
+
+  /** Follows what still runs of a launch whose directory is lost or damaged; then its end is looked for. */
+  watchUnclear(launch: UnclearLaunch, findEnd: () => Promise<Seen>): Promise<void> {
+    const { launcher } = this.#context;
+    return this.#follow({
+      directory: launch.directory,
+      identity: launch.identity,
+      waitEnd: async (signal) => ((await launcher.waitEmpty(launch, signal)) ? findEnd() : undefined),
+      stop: async (graceMs) => (await launcher.endUnclear(launch, graceMs)).length === 0,
+    });
+  }
+
+  #followed(launch: Launch): Followed {
+    const { launcher } = this.#context;
+    return {
+      directory: launch.directory,
+      identity: launch.identity,
+      waitEnd: async (signal) => {
+        const ending = await launcher.waitEnding(launch, signal);
+        return ending === undefined ? undefined : seen(ending);
+      },
+      stop: async (graceMs) => (await launcher.stop(launch, { graceMs })).kind !== "survived",
+    };
+  }
+
+  async #follow(launch: Followed): Promise<void> {
     this.#running = launch;
     this.#stopReason ??= readStopReason(launch.directory);
     // A stop may have come between the gate and here, or the agent before us may have died in the middle of one.
@@ -151,9 +196,9 @@ export class Attempt {
     const over = new AbortController();
     const limits = Promise.all([this.#limitTime(launch, over.signal), this.#limitOutput(launch, over.signal)]);
     const logs = this.#pumpLogs(over.signal);
-    const ending = await launcher.waitEnding(launch, detach).finally(() => over.abort());
+    const end = await launch.waitEnd(this.#context.detach).finally(() => over.abort());
     await Promise.all([limits, logs, this.#stopping]);
-    if (ending !== undefined) await this.#report(seen(ending));
+    if (end !== undefined) await this.#report(end);
   }
 
   /** The end of a launch that runs no more: the rest of its output, then the report. */
@@ -167,14 +212,14 @@ export class Attempt {
     await this.#report(end);
   }
 
-  async #limitTime(launch: Launch, over: AbortSignal): Promise<void> {
+  async #limitTime(launch: Followed, over: AbortSignal): Promise<void> {
     const limitMs = readTimeLimit(launch.directory);
-    if (limitMs === undefined) return;
+    if (limitMs === undefined || launch.identity === undefined) return;
     await this.#context.clock.sleep(Math.max(0, limitMs - ageMs(launch.identity)), over);
     if (!over.aborted) void this.stop("time-limit");
   }
 
-  async #limitOutput(launch: Launch, over: AbortSignal): Promise<void> {
+  async #limitOutput(launch: Followed, over: AbortSignal): Promise<void> {
     const { clock, outputBytesMax } = this.#context;
     const limit = { paths: pathsIn(launch.directory), clock, bytesMax: outputBytesMax };
     if (await passesOutputLimit(limit, over)) void this.stop("output-limit");
@@ -217,26 +262,25 @@ export class Attempt {
     if (this.#running !== undefined) await this.#stopRunning(this.#running);
   }
 
-  #stopRunning(launch: Launch): Promise<void> {
+  #stopRunning(launch: Followed): Promise<void> {
     this.#stopping ??= this.#stopUntilEnded(launch).catch((error: unknown) => {
       this.#log.error({ error: messageOf(error) }, "a job could not be stopped");
     });
     return this.#stopping;
   }
 
-  async #stopUntilEnded(launch: Launch): Promise<void> {
-    const { launcher, clock, stopGraceMs: graceMs, detach } = this.#context;
+  async #stopUntilEnded(launch: Followed): Promise<void> {
+    const { clock, stopGraceMs, detach } = this.#context;
     if (this.#stopReason !== undefined && !this.#isDropped) this.#noteReason(launch, this.#stopReason);
     while (!this.#isOver) {
-      const stopped = await launcher.stop(launch, { graceMs });
-      if (stopped.kind !== "survived" || detach.aborted) return;
-      this.#log.error({ pid: launch.identity.pid }, "a job does not end, not even by SIGKILL: trying again");
+      if ((await launch.stop(stopGraceMs)) || detach.aborted) return;
+      this.#log.error({ pid: launch.identity?.pid }, "a job does not end, not even by SIGKILL: trying again");
       await clock.sleep(STOP_AGAIN_MS, detach);
     }
   }
 
   /** For the agent after this one. On a full disk the job is stopped all the same. */
-  #noteReason(launch: Launch, reason: StopReason): void {
+  #noteReason(launch: Followed, reason: StopReason): void {
     this.#log.info({ reason }, "stopping a job");
     try {
       writeStopReason(launch.directory, reason);

@@ -6,7 +6,12 @@ import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { Boundary } from "../boundary/boundary.ts";
 import { signText } from "../enrol/node-key.ts";
 import type { Evidence } from "../locker/locker.ts";
-import { type BoundaryEvidence, type BoundaryReport, evidenceMessage } from "../protocol/agent-schema.ts";
+import {
+  type BoundaryEvidence,
+  type BoundaryReport,
+  evidenceMessage,
+  type HelloReply,
+} from "../protocol/agent-schema.ts";
 
 export function reportOfBoundary(boundary: Boundary, nodeId: string, key: KeyObject): BoundaryReport {
   const { state, evidence } = boundary;
@@ -18,15 +23,34 @@ export function reportOfBoundary(boundary: Boundary, nodeId: string, key: KeyObj
 }
 
 function signed(evidence: Evidence, nodeId: string, key: KeyObject): BoundaryEvidence {
-  const lineage = Buffer.from(evidence.lineage).toString("hex");
-  const sequence = String(evidence.sequence);
-  return { lineage, sequence, signature: signText(key, evidenceMessage(nodeId, lineage, sequence)) };
+  const told = {
+    lineage: Buffer.from(evidence.lineage).toString("hex"),
+    sequence: String(evidence.sequence),
+    digest: Buffer.from(evidence.digest).toString("hex"),
+  };
+  return { ...told, signature: signText(key, evidenceMessage(nodeId, told)) };
 }
 
-/** None when it was not signed by this node. */
-export function ownEvidence(given: BoundaryEvidence | null, nodeId: string, key: KeyObject): readonly Evidence[] {
-  if (given === null) return [];
-  const message = Buffer.from(evidenceMessage(nodeId, given.lineage, given.sequence));
-  const isOurs = verify(null, message, createPublicKey(key), Buffer.from(given.signature, "base64url"));
-  return isOurs ? [{ lineage: Buffer.from(given.lineage, "hex"), sequence: BigInt(given.sequence) }] : [];
+/** What a controller tells again of it. */
+export type ToldEvidence = Pick<HelloReply, "evidence" | "superseded">;
+
+/** Only what was signed by this node. */
+export function ownEvidence(
+  { evidence, superseded }: ToldEvidence,
+  nodeId: string,
+  key: KeyObject,
+): readonly Evidence[] {
+  const publicKey = createPublicKey(key);
+  const isOurs = (told: BoundaryEvidence): boolean =>
+    verify(null, Buffer.from(evidenceMessage(nodeId, told)), publicKey, Buffer.from(told.signature, "base64url"));
+  const read = (told: BoundaryEvidence, isSuperseded: boolean): Evidence => ({
+    lineage: Buffer.from(told.lineage, "hex"),
+    sequence: BigInt(told.sequence),
+    digest: Buffer.from(told.digest, "hex"),
+    isSuperseded,
+  });
+  return [
+    ...(evidence === null || !isOurs(evidence) ? [] : [read(evidence, false)]),
+    ...superseded.filter(isOurs).map((told) => read(told, true)),
+  ];
 }

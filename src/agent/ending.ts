@@ -30,10 +30,10 @@ export async function sendEnding({ link, sessionId, report, signal }: EndingOpti
   }
 }
 
-/** What became of a launch of an earlier agent that does not run any more: as the boundary rules, in words for people. */
+/** What became of a launch of an earlier agent of which nothing runs any more: as the boundary rules, in words for people. */
 export function endingOfAdopted(found: Exclude<Adopted, { kind: "alive" | "remains" }>): Seen {
   if (found.kind === "ended") return seen(found.exit);
-  const adjudged = adjudicate(found);
+  const adjudged = adjudicate("survivors" in found ? { ...found, survivors: [] } : found);
   if (adjudged.kind === "not-started") return notStarted("the agent ended before the command was started");
   assert(adjudged.kind === "interrupted", "what does not run and has no exit file was interrupted");
   if (found.kind === "damaged") return interrupted(found.problem);
@@ -41,13 +41,6 @@ export function endingOfAdopted(found: Exclude<Adopted, { kind: "alive" | "remai
   return interrupted(isRestart ? "the machine was restarted" : adjudged.why);
 }
 
-/** It was started here and nothing of it can be seen any more. */
-export function endingOfGone(): Seen {
-  const adjudged = adjudicate({ kind: "missing" });
-  assert(adjudged.kind === "interrupted", "what was started and is gone was interrupted");
-  return interrupted(adjudged.why);
-}
-
-function interrupted(message: string): Seen {
+export function interrupted(message: string): Seen {
   return { outcome: { kind: "interrupted", message }, wasAsked: true };
 }

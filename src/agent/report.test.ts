@@ -45,10 +45,11 @@ test("every ending of the launcher has an outcome of its own", () => {
 
 test("what was never started by the agent before is not started, what it lost sight of is interrupted", () => {
   const launch = { launchId: "x", spec: undefined };
+  const trace = { ...launch, directory: "/x", identity: undefined, cgroup: undefined };
   assert.equal(endingOfAdopted({ ...launch, kind: "not-started" }).outcome.kind, "not-started");
   assert.equal(endingOfAdopted({ ...launch, kind: "interrupted", reason: "other-boot" }).outcome.kind, "interrupted");
   assert.equal(
-    endingOfAdopted({ ...launch, kind: "damaged", problem: "p", survivors: [] }).outcome.kind,
+    endingOfAdopted({ ...launch, kind: "damaged", problem: "p", survivors: [], trace }).outcome.kind,
     "interrupted",
   );
 });

@@ -107,7 +107,7 @@ export async function runAgentCommand(
     link,
     boundary,
     boundaryReport: () => reportOfBoundary(boundary, config.nodeId, key),
-    ownEvidence: (evidence) => ownEvidence(evidence, config.nodeId, key),
+    ownEvidence: (told) => ownEvidence(told, config.nodeId, key),
     clock: systemClock,
     log,
     slots,

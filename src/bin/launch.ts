@@ -41,6 +41,7 @@ export async function launchStop(
   const adopted = await adoptLaunch(path.join(launchesIn(root), launchId), launchId);
   if (adopted.kind === "damaged")
     throw new Failure("launch_damaged", withSurvivors(adopted.problem, adopted.survivors));
+  if (adopted.kind === "missing") throw new Failure("not_found", `there is no launch ${launchId} any more`);
   if (adopted.kind !== "alive" && adopted.kind !== "remains")
     return { launchId, kind: "already-ended", text: `nothing of it runs; it ${endOf(adopted)}` };
   const stopped = await stopLaunch(adopted.launch, systemClock, options.graceMs ?? STOP_GRACE_MS);
@@ -110,14 +111,14 @@ function emptyView(launchId: string, directory: string): LaunchView {
 function viewOfAdopted(directory: string, adopted: Adopted): LaunchView {
   const { launchId, spec } = adopted;
   const isRunning = adopted.kind === "alive" || adopted.kind === "remains";
-  const survivors = adopted.kind === "remains" || adopted.kind === "damaged" ? adopted.survivors : [];
+  const survivors = "survivors" in adopted ? adopted.survivors : [];
   return {
     ...emptyView(launchId, directory),
     state: adopted.kind === "alive" ? "running" : adopted.kind,
     purpose: spec === undefined ? null : describePurpose(spec.purpose),
     pid: adopted.kind === "alive" ? adopted.launch.identity.pid : null,
     since: spec === undefined ? createdAt(directory) : new Date(spec.createdAtMs).toISOString(),
-    end: isRunning || adopted.kind === "damaged" ? null : endOf(adopted),
+    end: isRunning || "trace" in adopted ? null : endOf(adopted),
     problem: problemOf(adopted),
     survivors: survivors.map(({ pid, name }) => ({ pid, name })),
     argv: spec?.argv ?? null,
@@ -138,7 +139,7 @@ function problemOf(adopted: Adopted): string | null {
   return adopted.kind === "remains" ? "its shim was killed, and some of it still runs" : null;
 }
 
-function endOf(adopted: Exclude<Adopted, { kind: "alive" | "remains" | "damaged" }>): string {
+function endOf(adopted: Exclude<Adopted, { kind: "alive" | "remains" | "damaged" | "missing" }>): string {
   switch (adopted.kind) {
     case "ended":
       return describeEnding(adopted.exit);

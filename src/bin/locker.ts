@@ -21,8 +21,8 @@ export function openLocker(
   key: KeyObject,
   stack: { use<Value extends Disposable>(value: Value): Value },
 ): Locker {
-  const directories = settleSlots(root, given);
-  const slots = directories.map((directory) => stack.use(openSlot(directory)));
+  const settled = settleSlots(root, given);
+  const slots = settled.map(({ directory, isNew }) => stack.use(openSlot(directory, isNew)));
   return new Locker({ slots, fingerprint: fingerprintOf(key), random: systemRandom });
 }
 
@@ -46,15 +46,19 @@ export function knownSlots(root: string): readonly string[] {
   }
 }
 
+/** isNew: its directory may be made. That of a slot that was used before is on a disk that is not mounted, if it is not there. */
+type SettledSlot = { readonly directory: string; readonly isNew: boolean };
+
 /** Slots may be added; one that is left out would be forgotten, and is refused. */
-function settleSlots(root: string, given: readonly string[] | undefined): readonly string[] {
+function settleSlots(root: string, given: readonly string[] | undefined): readonly SettledSlot[] {
   const known = knownSlots(root);
-  if (given === undefined) return known;
+  const isListed = fs.existsSync(listFile(root));
+  if (given === undefined) return known.map((directory) => ({ directory, isNew: !isListed }));
   const wrong = given.find((directory) => !path.isAbsolute(directory) || directory.includes("\n"));
   if (wrong !== undefined) throw new Failure("usage", `--locker-slot takes an absolute directory, not ${wrong}`);
   const wanted = [...new Set(given.map((directory) => path.normalize(directory)))];
   if (wanted.length > SLOTS_MAX) throw new Failure("usage", `a locker has at most ${SLOTS_MAX} slots`);
-  const isUsed = fs.existsSync(listFile(root)) || fs.existsSync(path.join(known[0] ?? "", "boundary"));
+  const isUsed = isListed || fs.existsSync(path.join(known[0] ?? "", "boundary"));
   const lost = isUsed ? known.filter((directory) => !wanted.includes(directory)) : [];
   if (lost.length > 0)
     throw new Failure(
@@ -62,5 +66,5 @@ function settleSlots(root: string, given: readonly string[] | undefined): readon
       `the locker of this node also has the slot ${lost.join(" and ")}: name every slot, or move its files to the new place first`,
     );
   writePrivateFile(listFile(root), `${wanted.join("\n")}\n`);
-  return wanted;
+  return wanted.map((directory) => ({ directory, isNew: !isListed || !known.includes(directory) }));
 }

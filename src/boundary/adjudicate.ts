@@ -9,12 +9,12 @@ export type Found =
   | { readonly kind: "not-started" }
   /** Its processes are gone and nobody wrote how. */
   | { readonly kind: "interrupted" }
-  /** A file of it is not what we write. */
-  | { readonly kind: "damaged" }
+  /** A file of it is not what we write. survivors: what of it still runs. */
+  | { readonly kind: "damaged"; readonly survivors: readonly unknown[] }
   /** The leader is gone, and something of its group, session or cgroup still runs. */
   | { readonly kind: "remains" }
   /** There is no launch directory. */
-  | { readonly kind: "missing" };
+  | { readonly kind: "missing"; readonly survivors: readonly unknown[] };
 
 export type Adjudged =
   | { readonly kind: "adopt" }
@@ -26,6 +26,7 @@ export type Adjudged =
   | { readonly kind: "waits" };
 
 export function adjudicate(found: Found): Adjudged {
+  if ("survivors" in found && found.survivors.length > 0) return { kind: "waits" };
   switch (found.kind) {
     case "alive":
       return { kind: "adopt" };

@@ -4,7 +4,7 @@
 // every job, across restarts, until an operator decides.
 
 import { type Evidence, isRolledBack, type Loaded, type Tenant } from "../locker/locker.ts";
-import { RECORD_BYTES_MAX } from "../locker/envelope.ts";
+import { RECORD_BYTES_MAX, sameBytes } from "../locker/envelope.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
 import {
   admitAttempt,
@@ -18,7 +18,7 @@ import { type BoundaryRecord, boundaryFormat, emptyRecord } from "./record.ts";
 
 export { type AttemptRef } from "./attempts.ts";
 export { adjudicate, type Adjudged, type Found } from "./adjudicate.ts";
-export { type AttemptEntry, type BoundaryRecord, storedIdentity } from "./record.ts";
+export { type AttemptEntry, type BoundaryRecord, identityOfStored, storedIdentity } from "./record.ts";
 
 export const BOUNDARY_TENANT = "boundary";
 
@@ -108,13 +108,17 @@ export class Boundary {
     const own = this.#tenant.evidence;
     // What this very life acknowledged comes back to it, too.
     const earlier = evidence.filter(
-      ({ lineage, sequence }) =>
-        own === undefined || sequence > own.sequence || Buffer.compare(lineage, own.lineage) !== 0,
+      ({ lineage, sequence, digest, isSuperseded = false }) =>
+        own === undefined ||
+        isSuperseded ||
+        !sameBytes(lineage, own.lineage) ||
+        sequence > own.sequence ||
+        (sequence === own.sequence && !sameBytes(digest, own.digest)),
     );
     if (!this.#isRefusing() && isRolledBack(this.#loaded, earlier))
       this.#state = {
         kind: "untrusted",
-        why: "the locker went back in time: this node once acknowledged more than its slots know (an old image or a restored disk?)",
+        why: "the locker went back in time: this node once acknowledged more than its slots know (an old image, a restored disk, or one from before a reset?)",
       };
   }
 

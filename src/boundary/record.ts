@@ -88,6 +88,11 @@ export type IdentityLike = {
   readonly pidfdInode?: string;
 };
 
+/** The way back. */
+export function identityOfStored({ bootId, pid, startTicks, pidfdInode }: StoredIdentity): IdentityLike {
+  return { bootId, pid, startTicks: String(startTicks), ...(pidfdInode === "" ? {} : { pidfdInode }) };
+}
+
 export function storedIdentity(given: IdentityLike): StoredIdentity {
   const { bootId, pid, startTicks, pidfdInode = "" } = given;
   return { bootId, pid, startTicks: BigInt(startTicks), pidfdInode };

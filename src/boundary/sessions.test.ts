@@ -123,15 +123,38 @@ test("no more entries than the record may hold, over all sessions; a closed one 
   assert.equal(kindOf(closeJob(ended, idOf(32, 2), jobId(2, 0)), 1, ENTRIES_MAX / 4), "committed");
 });
 
-test("no more handled positions in a session than may be told apart for ever", () => {
+test("P9: a long session goes on: what it has handled beyond the record's limit is not answered any more, and never runs again", () => {
   let record = emptyRecord;
   for (let position = 0; position < HANDLED_MAX; position++) {
     record = endJob(commit(record, 1, position), idOf(32, 1), jobId(1, position), "exited");
     record = closeJob(record, idOf(32, 1), jobId(1, position));
   }
-  assert.equal(kindOf(record, 1, HANDLED_MAX), "refused");
-  assert.equal(burn(record, 1, HANDLED_MAX, 9999).kind, "refused");
-  assert.equal(kindOf(record, 1, 5), "already-handled");
+  record = commit(record, 1, HANDLED_MAX);
+  record = committed(burn(record, 1, HANDLED_MAX + 1, 9999));
+  const handled = record.sessions[0]?.handled ?? [];
+  assert.equal(handled.length, HANDLED_MAX);
+  for (const position of [0, 1]) assert.equal(kindOf(record, 1, position), "waits");
+  for (const position of [2, HANDLED_MAX]) assert.equal(kindOf(record, 1, position), "already-handled");
+});
+
+test("a position whose entry is open stays handled, however many come after it", () => {
+  let record = commit(emptyRecord, 1, 0);
+  for (let position = 1; position < HANDLED_MAX + 5; position++) {
+    record = endJob(commit(record, 1, position), idOf(32, 1), jobId(1, position), "exited");
+    record = closeJob(record, idOf(32, 1), jobId(1, position));
+  }
+  assert.equal(kindOf(record, 1, 0), "already-handled");
+  assert.equal(kindOf(record, 1, 1), "waits");
+});
+
+test("an ending that is known, or of nothing, changes nothing, so nothing is stored", () => {
+  const record = commit(emptyRecord, 1, 0);
+  const ended = endJob(record, idOf(32, 1), jobId(1, 0), "exited");
+  assert.equal(endJob(ended, idOf(32, 1), jobId(1, 0), "exited"), ended);
+  assert.equal(endJob(record, idOf(32, 2), jobId(1, 0), "exited"), record);
+  assert.equal(closeJob(record, idOf(32, 1), jobId(1, 0)), record);
+  const closed = closeJob(ended, idOf(32, 1), jobId(1, 0));
+  assert.equal(closeJob(closed, idOf(32, 1), jobId(1, 0)), closed);
 });
 
 function sessionsOf(count: number, isSettled: boolean): BoundaryRecord {

@@ -52,12 +52,11 @@ export function commitJob(record: BoundaryRecord, start: JobStart, rules: Commit
     outcome: "",
   };
   const before: SessionRecord = known ?? newSession(start);
-  if (before.handled.length >= HANDLED_MAX) return { kind: "refused", reason: "full" };
   const after: SessionRecord = {
     ...before,
     head: start.job,
     successor: start.successor,
-    handled: [...before.handled, start.job],
+    handled: withHandled(before, start.job),
     entries: [...before.entries, entry],
   };
   const executed = joinExecuted(at.executed, start.start, rules.order, rules.isAboveFloor);
@@ -71,6 +70,14 @@ export function commitJob(record: BoundaryRecord, start: JobStart, rules: Commit
 
 function newSession({ network, session, start, job }: JobStart): SessionRecord {
   return { network, session, start, head: null, successor: job, handled: [], entries: [] };
+}
+
+/** The oldest ones leave whose entry left: such a position is not the successor and never will be, so if it comes again it
+ * waits for ever instead of being answered. It never runs again. */
+function withHandled({ handled, entries }: SessionRecord, job: Uint8Array): readonly Uint8Array[] {
+  const isOpen = (id: Uint8Array): boolean => entries.some((entry) => sameBytes(entry.job, id));
+  const leaving = handled.length < HANDLED_MAX ? undefined : handled.find((id) => !isOpen(id));
+  return [...handled.filter((id) => id !== leaving), job];
 }
 
 /** What this node knows of a position that it has decided; undefined when it has not. */
@@ -101,8 +108,7 @@ export function burnJob(record: BoundaryRecord, burn: Burn, rules: CommitRules):
   const handled = handledAs(before, burn.job);
   if (handled !== undefined) return { kind: "already-handled", known: handled };
   if (!sameBytes(before.successor, burn.job)) return { kind: "waits" };
-  if (before.handled.length >= HANDLED_MAX) return { kind: "refused", reason: "full" };
-  const after: SessionRecord = { ...before, successor: burn.successor, handled: [...before.handled, burn.job] };
+  const after: SessionRecord = { ...before, successor: burn.successor, handled: withHandled(before, burn.job) };
   const executed = joinExecuted(at.executed, burn.start, rules.order, rules.isAboveFloor);
   const sessions =
     known === undefined
@@ -120,20 +126,21 @@ function withRoom(sessions: readonly SessionRecord[]): readonly SessionRecord[] 
 }
 
 export function endJob(record: BoundaryRecord, session: Uint8Array, job: Uint8Array, outcome: string): BoundaryRecord {
+  const isOpen = (entry: SessionEntry): boolean =>
+    sameBytes(entry.job, job) &&
+    (entry.stage === "released" || (entry.outcome === "interrupted" && outcome !== "interrupted"));
   return mapEntries(record, session, (entries) =>
-    entries.map((entry) =>
-      sameBytes(entry.job, job) &&
-      (entry.stage === "released" || (entry.outcome === "interrupted" && outcome !== "interrupted"))
-        ? { ...entry, stage: "ended" as const, outcome }
-        : entry,
-    ),
+    entries.some(isOpen)
+      ? entries.map((entry) => (isOpen(entry) ? { ...entry, stage: "ended" as const, outcome } : entry))
+      : entries,
   );
 }
 
 /** Its ending is in our own durable log and acknowledged by a named peer. The handled id stays. */
 export function closeJob(record: BoundaryRecord, session: Uint8Array, job: Uint8Array): BoundaryRecord {
+  const isOver = (entry: SessionEntry): boolean => sameBytes(entry.job, job) && entry.stage === "ended";
   return mapEntries(record, session, (entries) =>
-    entries.filter((entry) => !(sameBytes(entry.job, job) && entry.stage === "ended")),
+    entries.some(isOver) ? entries.filter((entry) => !isOver(entry)) : entries,
   );
 }
 
@@ -142,8 +149,9 @@ function mapEntries(
   session: Uint8Array,
   change: (entries: readonly SessionEntry[]) => readonly SessionEntry[],
 ): BoundaryRecord {
-  const sessions = record.sessions.map((each) =>
-    sameBytes(each.session, session) ? { ...each, entries: change(each.entries) } : each,
-  );
-  return { ...record, sessions };
+  const known = record.sessions.find((each) => sameBytes(each.session, session));
+  const entries = known === undefined ? undefined : change(known.entries);
+  // The very same record: nothing needs to be stored.
+  if (known === undefined || entries === undefined || entries === known.entries) return record;
+  return { ...record, sessions: record.sessions.map((each) => (each === known ? { ...each, entries } : each)) };
 }

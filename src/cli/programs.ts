@@ -62,7 +62,16 @@ export type LaunchView = {
   readonly launchId: string;
   readonly directory: string;
   /** remains: its shim was killed and some of it runs. newer: a newer Holdfast wrote it. */
-  readonly state: "running" | "ended" | "not-started" | "remains" | "interrupted" | "damaged" | "newer" | "unreadable";
+  readonly state:
+    | "running"
+    | "ended"
+    | "not-started"
+    | "remains"
+    | "interrupted"
+    | "damaged"
+    | "missing"
+    | "newer"
+    | "unreadable";
   readonly purpose: string | null;
   /** Of the shim, while it runs. */
   readonly pid: number | null;

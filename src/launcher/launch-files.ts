@@ -2,6 +2,7 @@
 // The directory of one launch: <root>/launches/<launchId>/. Rule: it is created exclusively and made durable (the directory,
 // spec.json and the entry in its parent) before a shim is spawned, so a start that may have happened is always found again.
 
+import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { codeOf, Failure } from "../std/errors.ts";
@@ -101,6 +102,10 @@ export async function readExit(directory: string): Promise<Exit | undefined> {
   const file = path.join(directory, "exit");
   const text = await readIfThere(file);
   return text === undefined ? undefined : parseExit(text, file);
+}
+
+export function hasDirectory(directory: string): boolean {
+  return existsSync(directory);
 }
 
 export async function readSpec(directory: string): Promise<LaunchSpec | undefined> {

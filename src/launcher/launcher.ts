@@ -6,7 +6,7 @@ import path from "node:path";
 import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/errors.ts";
-import { type Adopted, adoptLaunch, type Launch } from "./adopt.ts";
+import { type Adopted, adoptLaunch, type Launch, type UnclearLaunch } from "./adopt.ts";
 import { cgroupDirectory, createCgroup, removeCgroup } from "./cgroup.ts";
 import type { Ending } from "./exit.ts";
 import type { ShimIdentity } from "./identity.ts";
@@ -25,11 +25,13 @@ import {
   type OutputMode,
   specFaults,
 } from "./spec.ts";
-import { STOP_GRACE_MS, type Stopped, stopLaunch } from "./stop.ts";
+import type { Identity } from "../std/process.ts";
+import { endUnclear, STOP_GRACE_MS, type Stopped, stopLaunch, waitEmpty } from "./stop.ts";
+import type { Survivor } from "./survivors.ts";
 import { lookUntil, waitEnding, withinLimit } from "./watch.ts";
 
 export { currentAccount } from "./account.ts";
-export { type Adopted, type Launch } from "./adopt.ts";
+export { type Adopted, type Launch, type Unclear, type UnclearLaunch } from "./adopt.ts";
 export { describeEnding, type Ending, type ExecStage, type Exit, signalName } from "./exit.ts";
 export { type LaunchPaths, pathsIn } from "./launch-files.ts";
 export { type BreachedLimit, describeBreach, type Limits } from "./limits.ts";
@@ -193,9 +195,20 @@ export class Launcher {
     return files.listLaunches(this.#options.root);
   }
 
-  /** What became of a launch of an earlier life; an alive one can be watched and stopped like our own. Changes nothing. */
-  adopt(launchId: string): Promise<Adopted> {
-    return adoptLaunch(this.directoryOf(launchId), launchId);
+  /** What became of a launch of an earlier life; an alive one can be watched and stopped like our own. Changes nothing.
+   * recorded: the identity of its shim as the boundary has it, for a directory that does not tell. */
+  adopt(launchId: string, recorded?: Identity): Promise<Adopted> {
+    return adoptLaunch(this.directoryOf(launchId), launchId, recorded);
+  }
+
+  /** For a launch that cannot tell its end any more: true once nothing of it runs, false when the signal aborted first. */
+  waitEmpty(launch: UnclearLaunch, signal: AbortSignal): Promise<boolean> {
+    return waitEmpty(launch, this.#options.clock, signal);
+  }
+
+  /** Ends such a launch; who survived. */
+  endUnclear(launch: UnclearLaunch, graceMs: number): Promise<readonly Survivor[]> {
+    return endUnclear(launch, this.#options.clock, graceMs);
   }
 
   /** Removes all that is left of a launch, and with it the fence against a second start of the same purpose. Refused while any of it runs. */
@@ -203,7 +216,7 @@ export class Launcher {
     launchId: string,
   ): Promise<{ readonly kind: "removed" } | { readonly kind: "refused"; readonly reason: "alive" }> {
     const adopted = await this.adopt(launchId);
-    const isEmpty = adopted.kind === "damaged" ? adopted.survivors.length === 0 : adopted.kind !== "remains";
+    const isEmpty = "survivors" in adopted ? adopted.survivors.length === 0 : true;
     if (adopted.kind === "alive" || !isEmpty) return { kind: "refused", reason: "alive" };
     // Before the directory, which alone knows its path.
     if (adopted.spec !== undefined) dropCgroup(adopted.spec);

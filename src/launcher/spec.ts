@@ -43,7 +43,12 @@ const NEWEST_SPEC = 2;
 export const MARK_VARIABLE = "HOLDFAST_LAUNCH";
 
 export function markOf(spec: LaunchSpec): string {
-  return `${spec.launchId}/${spec.createdAtMs}`;
+  return `${markStart(spec.launchId)}${spec.createdAtMs}`;
+}
+
+/** Of every launch of this id. */
+export function markStart(launchId: string): string {
+  return `${launchId}/`;
 }
 
 /** Nothing is inherited from the agent: these, then what the caller gives. */

@@ -7,9 +7,10 @@ import type { Clock } from "../std/clock.ts";
 import { type Identity, isAlive, type Refusal, signalIdentity } from "../std/process.ts";
 import type { Ending, Exit } from "./exit.ts";
 import { readExit } from "./launch-files.ts";
+import { allOf, survivorOfShim, type UnclearLaunch } from "./adopt.ts";
 import { endRemains, KILL_TRIES, KILL_WAIT_MS } from "./remains.ts";
 import { findSurvivors, type Survivor, type Trace } from "./survivors.ts";
-import { waitEnding, withinLimit } from "./watch.ts";
+import { lookUntil, waitEnding, withinLimit } from "./watch.ts";
 
 export const STOP_GRACE_MS = 5000;
 /** For two outputs of a gigabyte on a busy machine. */
@@ -56,7 +57,28 @@ export async function stopLaunch(target: Target, clock: Clock, graceMs: number):
 }
 
 function shimOf({ identity }: Target): readonly Survivor[] {
-  return isAlive(identity) ? [{ pid: identity.pid, name: "holdfast-shim", identity, isProved: true }] : [];
+  return isAlive(identity) ? [survivorOfShim(identity)] : [];
+}
+
+const LOOK_AGAIN_MS = 500;
+
+/** A launch that cannot tell its end any more: resolves true once nothing of it is seen, false when the signal aborted first. */
+export async function waitEmpty(target: UnclearLaunch, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const look = (): Promise<true | undefined> => Promise.resolve(allOf(target).length === 0 ? true : undefined);
+  const seen = await lookUntil({ watched: target.directory, periodMs: LOOK_AGAIN_MS, look, clock, signal });
+  return seen === true;
+}
+
+/** Ends a launch that cannot tell its end any more: its shim is asked, and then everything of it is killed. Who survived. */
+export async function endUnclear(target: UnclearLaunch, clock: Clock, graceMs: number): Promise<readonly Survivor[]> {
+  const { identity } = target;
+  if (identity !== undefined && signalIdentity(identity, constants.signals.SIGTERM).kind !== "refused") {
+    const isOver = await withinLimit(clock, graceMs, (limit) => waitEmpty(target, clock, limit.signal));
+    // Its death takes its job along.
+    if (!isOver) signalIdentity(identity, constants.signals.SIGKILL);
+  }
+  await endRemains(target, clock, graceMs);
+  return allOf(target);
 }
 
 /** The shim saw no child left; this looks from outside too, and ends what such a look should never find. */

@@ -6,7 +6,7 @@
 import fs from "node:fs";
 import { allPids, bootId, type Identity, identityOf, isAlive, readProcessStat } from "../std/process.ts";
 import { parseCgroupPath } from "./cgroup.ts";
-import { type LaunchSpec, MARK_VARIABLE, markOf } from "./spec.ts";
+import { type LaunchSpec, MARK_VARIABLE, markOf, markStart } from "./spec.ts";
 
 export type Survivor = {
   readonly pid: number;
@@ -18,6 +18,7 @@ export type Survivor = {
 
 /** What is known about a launch; the less, the less can be found. */
 export type Trace = {
+  readonly launchId: string;
   readonly identity: Identity | undefined;
   readonly spec: LaunchSpec | undefined;
   /** The path of the cgroup that the job was born in. */
@@ -55,11 +56,11 @@ function sessionOf(identity: Identity | undefined): Session {
   return { id: isZombie ? identity.pid : undefined, shim: undefined };
 }
 
-function belongsTo({ spec, cgroup }: Trace, session: Session, pid: number): Belongs {
+function belongsTo({ launchId, spec, cgroup }: Trace, session: Session, pid: number): Belongs {
   const stat = readProcessStat(pid);
   if (stat === undefined || "ZX".includes(stat.state)) return "not";
   if (cgroup !== undefined && isInCgroup(pid, cgroup)) return "surely";
-  if (spec !== undefined && hasMark(pid, spec)) return "surely";
+  if (hasMark(pid, spec === undefined ? markStart(launchId) : `${markOf(spec)}\0`)) return "surely";
   return session.id !== undefined && stat.sessionId === session.id ? "by-session" : "not";
 }
 
@@ -68,8 +69,8 @@ function isInCgroup(pid: number, cgroup: string): boolean {
   return own === cgroup || own?.startsWith(`${cgroup}/`) === true;
 }
 
-function hasMark(pid: number, spec: LaunchSpec): boolean {
-  return `\0${readProc(pid, "environ")}`.includes(`\0${MARK_VARIABLE}=${markOf(spec)}\0`);
+function hasMark(pid: number, mark: string): boolean {
+  return `\0${readProc(pid, "environ")}`.includes(`\0${MARK_VARIABLE}=${mark}`);
 }
 
 /** Empty when the process is gone or another account's. */

@@ -6,7 +6,7 @@
 import { assert } from "../std/assert.ts";
 import { Failure } from "../std/errors.ts";
 import type { Random } from "../std/random.ts";
-import { type Envelope, NO_PARENT, RECORD_BYTES_MAX, sealEnvelope } from "./envelope.ts";
+import { type Envelope, NO_PARENT, RECORD_BYTES_MAX, sameBytes, sealEnvelope } from "./envelope.ts";
 import { type Discard, judge, type Reading, type Verdict } from "./judge.ts";
 import type { SlotDisk } from "./slot-disk.ts";
 
@@ -22,11 +22,17 @@ export type LockerOptions = {
 
 export type Loaded =
   | { readonly kind: "empty" }
-  | { readonly kind: "adopted"; readonly record: Uint8Array; readonly lineage: Uint8Array; readonly sequence: bigint }
+  | ({ readonly kind: "adopted"; readonly record: Uint8Array } & Version)
   | Discard;
 
-/** Evidence, signed by this node itself, of what it once acknowledged. */
-export type Evidence = { readonly lineage: Uint8Array; readonly sequence: bigint };
+/** Which envelope it is. */
+type Version = { readonly lineage: Uint8Array; readonly sequence: bigint; readonly digest: Uint8Array };
+
+/** Evidence, signed by this node itself, of what every slot of it once held. */
+export type Evidence = Version & {
+  /** It later told of another lineage: an operator's reset, or disks that were all blank. */
+  readonly isSuperseded?: boolean;
+};
 
 /** From the record as it is now to the one that shall be stored; undefined: nothing to store. */
 export type Change = (record: Uint8Array | undefined) => Uint8Array | undefined;
@@ -103,7 +109,9 @@ export class Tenant {
 
   /** Of what every slot holds for good: what only some hold, or what is not flushed, may be gone in the next life. */
   get evidence(): Evidence | undefined {
-    return this.#last === undefined ? undefined : { lineage: this.#last.lineage, sequence: this.#last.sequence };
+    if (this.#last === undefined) return undefined;
+    const { lineage, sequence, digest } = this.#last;
+    return { lineage, sequence, digest };
   }
 
   /**
@@ -231,7 +239,11 @@ async function write(slot: SlotDisk, name: string, bytes: Uint8Array): Promise<v
 
 function storeFailure(slot: SlotDisk, name: string, error: unknown): Failure {
   const errno = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-  return new Failure("store_failed", `${slot.place}/${name} could not be written (${errno}): check this disk`, {
+  const advice =
+    errno === "ENOENT"
+      ? `is its disk mounted? Mount it, or for a new disk mkdir -m 700 ${slot.place}, and start the agent again`
+      : "check this disk";
+  return new Failure("store_failed", `${slot.place}/${name} could not be written (${errno}): ${advice}`, {
     cause: error,
   });
 }
@@ -240,8 +252,8 @@ function storeFailure(slot: SlotDisk, name: string, error: unknown): Failure {
 export function loadedOf(verdict: Verdict, slots: readonly { readonly place: string }[]): Loaded {
   if (verdict.kind === "empty") return verdict;
   if (verdict.kind === "discard") return { ...verdict, text: named(verdict.text, slots) };
-  const { record, lineage, sequence } = verdict.envelope;
-  return { kind: "adopted", record, lineage, sequence };
+  const { record, lineage, sequence, digest } = verdict.envelope;
+  return { kind: "adopted", record, lineage, sequence, digest };
 }
 
 /** "slot 0" becomes its directory. */
@@ -249,10 +261,15 @@ function named(text: string, slots: readonly { readonly place: string }[]): stri
   return text.replace(/slot (\d+)/g, (whole, index: string) => slots[Number(index)]?.place ?? whole);
 }
 
-/** Both disks went back in time together: this node itself once said more, in the same lineage. An empty record is no rollback. */
+/** All disks went back in time together: this node itself once said more, or something else of the same sequence, or another
+ * lineage after this one. An empty record is no rollback. */
 export function isRolledBack(loaded: Loaded, evidence: readonly Evidence[]): boolean {
   if (loaded.kind !== "adopted") return false;
   return evidence.some(
-    ({ lineage, sequence }) => Buffer.compare(lineage, loaded.lineage) === 0 && sequence > loaded.sequence,
+    ({ lineage, sequence, digest, isSuperseded = false }) =>
+      sameBytes(lineage, loaded.lineage) &&
+      (isSuperseded ||
+        sequence > loaded.sequence ||
+        (sequence === loaded.sequence && !sameBytes(digest, loaded.digest))),
   );
 }

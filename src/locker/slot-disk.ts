@@ -24,9 +24,14 @@ export interface SlotDisk {
 
 const temporary = (name: string): string => `${name}.new`;
 
-/** Takes the lock of the slot for the life of the process: a second locker, in this process or another, is refused. */
-export function openSlot(directory: string): SlotDisk & Disposable {
-  makeLastingDirectory(directory);
+/**
+ * Takes the lock of the slot for the life of the process: a second locker, in this process or another, is refused.
+ * isNew: its directory may be made. Else one that is not there is a disk that is not mounted: it reads as missing, and every
+ * store fails until the end of this life, even if it is mounted meanwhile, because nothing on it was judged.
+ */
+export function openSlot(directory: string, isNew = true): SlotDisk & Disposable {
+  if (isNew) makeLastingDirectory(directory);
+  else if (!fs.existsSync(directory)) return absentSlot(directory);
   const lock = takeLock(path.join(directory, "locker.lock"), `pid ${process.pid}`);
   if (lock.kind === "held")
     throw new Failure(
@@ -58,6 +63,20 @@ export function openSlot(directory: string): SlotDisk & Disposable {
     },
     removeTemporary: (name) => fs.promises.rm(at(temporary(name)), { force: true }),
     [Symbol.dispose]: () => lock.release(),
+  };
+}
+
+function absentSlot(directory: string): SlotDisk & Disposable {
+  const fail = (): Promise<never> =>
+    Promise.reject(Object.assign(new Error(`${directory} was not there at the start`), { code: "ENOENT" }));
+  return {
+    place: directory,
+    read: () => Promise.resolve({ kind: "missing" }),
+    writeTemporary: fail,
+    rename: fail,
+    flushDirectory: fail,
+    removeTemporary: () => Promise.resolve(),
+    [Symbol.dispose]: () => {},
   };
 }
 

@@ -52,18 +52,24 @@ export function pairMessage(code: string, publicKey: string, credentialHash: str
   return `holdfast-pair-v1\n${code}\n${publicKey}\n${credentialHash}\n`;
 }
 
+/** Lineages before the present one that are remembered for a node. */
+export const SUPERSEDED_MAX = 16;
+
 /** What a node last acknowledged in its locker, signed by itself: it is told again at its next hello, as a guard against a rollback. */
 export const boundaryEvidence = exact({
   lineage: Type.String({ pattern: "^[0-9a-f]{32}$" }),
   sequence: counter,
+  /** Of the envelope: the same sequence with another one was written after disks went back in time. */
+  digest: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** Ed25519 over evidenceMessage(…), base64url. */
   signature: Type.String({ pattern: "^[A-Za-z0-9_-]{86}$" }),
 });
 export type BoundaryEvidence = Static<typeof boundaryEvidence>;
 
 /** The bytes that an evidence signs. */
-export function evidenceMessage(nodeId: string, lineage: string, sequence: string): string {
-  return `holdfast-boundary-evidence-v1\n${nodeId}\n${lineage}\n${sequence}\n`;
+export function evidenceMessage(nodeId: string, evidence: Omit<BoundaryEvidence, "signature">): string {
+  const { lineage, sequence, digest } = evidence;
+  return `holdfast-boundary-evidence-v2\n${nodeId}\n${lineage}\n${sequence}\n${digest}\n`;
 }
 
 /** Whether a node can promise that it starts nothing twice. One that cannot refuses every job. */
@@ -92,6 +98,8 @@ export const helloReply = exact({
   renewMs: Type.Integer({ minimum: 1 }),
   /** The newest that this node sent, of whatever life. */
   evidence: nullable(boundaryEvidence),
+  /** The last of each lineage that a later one took the place of. */
+  superseded: Type.Array(boundaryEvidence, { maxItems: SUPERSEDED_MAX }),
   /** For each hold: done = kept under this session; anything else = stop it and drop its result. */
   verdicts: Type.Array(verdict),
 });

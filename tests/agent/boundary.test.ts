@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { createHome } from "../kit/command.ts";
 import { until } from "../kit/until.ts";
 import { createWorld, type World } from "../kit/world.ts";
@@ -105,6 +105,78 @@ test("P10: a locker that went back in time is found by what the node itself once
   assert.match(told.why ?? "", /went back in time/);
 });
 
+test("P10: slots that were restored to before an operator's reset are not trusted", async (t) => {
+  const world = await createWorld(t);
+  const { machine, agent, nodeId } = await startNode(t, world, "one");
+  const run = async (): Promise<void> => {
+    const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+    await jobState(world, id, "succeeded");
+  };
+  await run();
+  // What was never told cannot be told apart.
+  await until("the controller knows its lineage", async () => (await boundaryOf(world, nodeId))?.sequence ?? undefined);
+  agent.process.kill("SIGTERM");
+  await agent.ended;
+  const old = fs.readFileSync(slotOf(machine.root));
+  assert.equal((await show(t, machine.root, "reset", "--i-know-jobs-may-repeat")).code, 0);
+  const again = machine.start();
+  await run();
+  again.process.kill("SIGTERM");
+  await again.ended;
+  fs.writeFileSync(slotOf(machine.root), old);
+  machine.start();
+  const told = await until("the node distrusts itself", async () => {
+    const boundary = await boundaryOf(world, nodeId);
+    return boundary?.state === "untrusted" ? boundary : undefined;
+  });
+  assert.match(told.why ?? "", /from before a reset/);
+});
+
+/** A job whose agent is killed, and whose launch directory is harmed while it runs. */
+async function harmed(t: TestContext, harm: (directory: string) => void) {
+  const world = await createWorld(t);
+  const { machine, agent } = await startNode(t, world, "one");
+  const go = path.join(machine.root, "go");
+  const { id } = await world.admin.call("jobSubmit", {
+    body: { command: waitingCommand(go), retry: { maxAttempts: 1, onFailure: false } },
+  });
+  const pid = await pidOf(world, id);
+  agent.process.kill("SIGKILL");
+  await agent.ended;
+  harm(path.join(machine.root, "node", "launches", machine.launches()[0] ?? ""));
+  const next = machine.start();
+  await until("the next agent has found it", () => /whose launch directory is lost/.test(next.stderr()));
+  return { world, machine, id, pid, go };
+}
+
+const HARMS: readonly (readonly [string, "dead" | "succeeded", (directory: string) => void])[] = [
+  ["is gone", "dead", (directory) => fs.rmSync(directory, { recursive: true })],
+  // Its exit file tells how it ended all the same.
+  ["has a torn identity", "succeeded", (directory) => fs.writeFileSync(path.join(directory, "identity"), "{")],
+  ["has lost its spec", "succeeded", (directory) => fs.rmSync(path.join(directory, "spec.json"))],
+];
+
+for (const [name, end, harm] of HARMS) {
+  test(`P9: an attempt that runs while its launch directory ${name} is called ${end} only once it has ended`, async (t) => {
+    const { world, machine, id, pid, go } = await harmed(t, harm);
+    const { startedAt } = await world.admin.call("jobShow", { params: { jobId: id } });
+    assert.notEqual(startedAt, null);
+    assert.match((await show(t, machine.root, "show")).text, new RegExp(`${id} +1 +\\d+ +released`));
+    assert.ok(isRunning(pid));
+    fs.writeFileSync(go, "");
+    await jobState(world, id, end);
+    assert.ok(!isRunning(pid));
+    await until("the record is empty again", async () => !(await show(t, machine.root, "show")).text.includes(id));
+  });
+}
+
+test("P8: an attempt whose launch directory is gone while it runs can be stopped", async (t) => {
+  const { world, id, pid } = await harmed(t, (directory) => fs.rmSync(directory, { recursive: true }));
+  await world.admin.call("jobCancel", { params: { jobId: id } });
+  await until("it is stopped", () => !isRunning(pid));
+  await jobState(world, id, "cancelled");
+});
+
 test("P11: an attempt whose launch directory is gone is told as interrupted, not forgotten", async (t) => {
   const world = await createWorld(t);
   const { machine, agent } = await startNode(t, world, "one");
@@ -152,6 +224,30 @@ test("a locker on two disks survives a blank one, and a slot that is left out is
     fs.readFileSync(path.join(slots[0] ?? "", "boundary")),
     fs.readFileSync(path.join(slots[1] ?? "", "boundary")),
   );
+});
+
+test("P10: a slot whose disk is not mounted is never made anew on the disk below: stores fail and say where", async (t) => {
+  const world = await createWorld(t);
+  const machine = createMachine(t);
+  const slots = ["a", "b"].map((name) => path.join(machine.root, name));
+  const { code } = await world.admin.call("pairingCreate", { body: { name: "two" } });
+  const agent = machine.start({ join: world.url, lockerSlots: slots }, { HOLDFAST_PAIRING_CODE: code });
+  const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+  const { nodeId } = await jobState(world, id, "succeeded");
+  agent.process.kill("SIGTERM");
+  await agent.ended;
+  const away = path.join(machine.root, "away");
+  fs.renameSync(slots[1] ?? "", away);
+  const blind = machine.start();
+  const next = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+  const why = await until("the node says why it refuses", async () => (await boundaryOf(world, nodeId ?? ""))?.why);
+  assert.match(why, /\/b\/boundary could not be written \(ENOENT\): is its disk mounted\?/);
+  assert.ok(!fs.existsSync(slots[1] ?? ""));
+  blind.process.kill("SIGTERM");
+  await blind.ended;
+  fs.renameSync(away, slots[1] ?? "");
+  machine.start();
+  await jobState(world, next.id, "succeeded");
 });
 
 test("an attempt that ended while nobody held its lease leaves the record, and the same node runs the job's next attempt", async (t) => {

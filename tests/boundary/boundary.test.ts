@@ -84,7 +84,7 @@ test("a store that fails refuses the job and says which disk; the next that work
   const started = await life.boundary.startAttempt(startOf(2));
   assert.ok(started.kind === "unable");
   assert.equal(
-    started.text.startsWith(`${recordIn(slots[1])} could not be written (ENOENT): check this disk`),
+    started.text.startsWith(`${recordIn(slots[1])} could not be written (ENOENT): is its disk mounted?`),
     true,
     started.text,
   );
@@ -145,7 +145,7 @@ test("P13: a record of a newer Holdfast refuses every job, says to update, and s
   assert.equal(life.boundary.state.kind, "future");
   const started = await life.boundary.startAttempt(startOf(1));
   assert.ok(started.kind === "unable" && /version 2, written by a newer Holdfast: update this one/.test(started.text));
-  life.boundary.noteEvidence([{ lineage: life.boundary.evidence?.lineage ?? assert.fail(), sequence: 99n }]);
+  life.boundary.noteEvidence([{ ...(life.boundary.evidence ?? assert.fail()), sequence: 99n }]);
   assert.equal(life.boundary.state.kind, "future");
   assert.deepEqual(fs.readFileSync(recordIn(slots[0])), before);
 });
@@ -204,11 +204,11 @@ test("a rollback that is found out while a store fails or succeeds stays found o
     const slots = slotsOf(t);
     using life = await openBoundary(slots);
     await life.boundary.startAttempt(startOf(1));
-    const { lineage, sequence } = life.boundary.evidence ?? assert.fail();
+    const said = life.boundary.evidence ?? assert.fail();
     using next = await reopened(life, slots);
     if (isFailing) fs.rmSync(slots[1] ?? "", { recursive: true });
     const starting = next.boundary.startAttempt(startOf(2));
-    next.boundary.noteEvidence([{ lineage, sequence: sequence + 9n }]);
+    next.boundary.noteEvidence([{ ...said, sequence: said.sequence + 9n }]);
     const started = await starting;
     assert.equal(started.kind, "unable", "never admitted");
     assert.equal(next.boundary.state.kind, "untrusted");

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isRolledBack, Locker } from "../../src/locker/locker.ts";
+import { type Evidence, isRolledBack, Locker } from "../../src/locker/locker.ts";
 import { codeOf } from "../../src/std/errors.ts";
 import { settled } from "../sim/steps.ts";
 import { append, envelopeIn, fingerprint, machine, NAME, textOf } from "./kit.ts";
@@ -231,13 +231,22 @@ test("a reset draws a new lineage; one that fails half-way lets nothing be store
   assert.equal(tenant.evidence?.sequence, 2n);
 });
 
-test("evidence of more in the same lineage is a rollback; an empty slot, another lineage or less is none", () => {
-  const lineage = new Uint8Array(16).fill(1);
-  const loaded = { kind: "adopted", record: new Uint8Array(), lineage, sequence: 5n } as const;
-  assert.equal(isRolledBack(loaded, [{ lineage, sequence: 6n }]), true);
-  assert.equal(isRolledBack(loaded, [{ lineage, sequence: 5n }]), false);
-  assert.equal(isRolledBack(loaded, [{ lineage: new Uint8Array(16), sequence: 6n }]), false);
-  assert.equal(isRolledBack({ kind: "empty" }, [{ lineage, sequence: 6n }]), false);
+test("P10: evidence of more, of another envelope with this sequence, or of a later lineage is a rollback; of less, or beside an empty slot, it is none", () => {
+  const version = { lineage: new Uint8Array(16).fill(1), sequence: 5n, digest: new Uint8Array(32).fill(1) };
+  const loaded = { kind: "adopted", record: new Uint8Array(), ...version } as const;
+  const cases: readonly (readonly [Partial<Evidence>, boolean])[] = [
+    [{ sequence: 6n }, true],
+    [{}, false],
+    [{ sequence: 4n }, false],
+    [{ digest: new Uint8Array(32) }, true],
+    [{ sequence: 4n, digest: new Uint8Array(32) }, false],
+    [{ lineage: new Uint8Array(16), sequence: 6n }, false],
+    [{ isSuperseded: true, sequence: 1n }, true],
+    [{ lineage: new Uint8Array(16), isSuperseded: true }, false],
+  ];
+  for (const [differs, expected] of cases)
+    assert.equal(isRolledBack(loaded, [{ ...version, ...differs }]), expected, Object.keys(differs).join());
+  assert.equal(isRolledBack({ kind: "empty" }, [{ ...version, sequence: 6n }]), false);
   assert.equal(isRolledBack(loaded, []), false);
 });
 

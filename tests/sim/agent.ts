@@ -2,7 +2,14 @@
 // An agent's life in the simulator: the real locker and boundary, and the real protocol around them. It adjudicates what it
 // finds, claims, prepares, stores, tells the start, opens the gate, watches, tells the end, closes.
 
-import { adjudicate, Boundary, BOUNDARY_TENANT, resetBoundary, storedIdentity } from "../../src/boundary/boundary.ts";
+import {
+  adjudicate,
+  Boundary,
+  BOUNDARY_TENANT,
+  identityOfStored,
+  resetBoundary,
+  storedIdentity,
+} from "../../src/boundary/boundary.ts";
 import { type AttemptEntry } from "../../src/boundary/boundary.ts";
 import { Locker, type SlotDisk, type Tenant } from "../../src/locker/locker.ts";
 import type { Identity } from "../../src/std/process.ts";
@@ -34,9 +41,7 @@ export type AgentWorld = {
 const keyOf = ({ jobId, epoch }: Ref): string => `${jobId}/${epoch}`;
 
 function recordedIdentity({ identity }: AttemptEntry): Identity | undefined {
-  if (identity === null) return undefined;
-  const { bootId, pid, startTicks, pidfdInode } = identity;
-  return { bootId, pid, startTicks: String(startTicks), ...(pidfdInode === "" ? {} : { pidfdInode }) };
+  return identity === null ? undefined : identityOfStored(identity);
 }
 
 export class SimulatedAgent {
@@ -74,7 +79,7 @@ export class SimulatedAgent {
   async run(): Promise<void> {
     const { controller, launches, onLoaded, onReset, chance, isCalm } = this.#world;
     let boundary = await Boundary.open(this.#tenant);
-    boundary.noteEvidence(controller.evidence);
+    boundary.noteEvidence(controller.evidence.all);
     if (onLoaded(boundary)) {
       await resetBoundary(this.#tenant);
       onReset();
@@ -117,7 +122,7 @@ export class SimulatedAgent {
     const identity = isSpawned ? await until(this.#life, "identity", () => launches.identity(ref)) : "gone";
     if (identity === "gone") return this.#close(ref, "not-started");
     const start = { ...ref, launchId: launchIdOf(ref), identity: storedIdentity(identity) };
-    if (this.#world.variant === "store-after-gate") await this.#effect("gate", () => launches.openGate(ref));
+    if (this.#world.variant === "store-after-gate") await this.#effect("gate", () => launches.openGate(ref, identity));
     const started = await this.boundary.startAttempt(start);
     if (started.kind !== "admitted") {
       await this.#abandon(ref);
@@ -129,7 +134,7 @@ export class SimulatedAgent {
       await this.#abandon(ref);
       return this.#close(ref, "not-started");
     }
-    await this.#effect("gate", () => launches.openGate(ref));
+    await this.#effect("gate", () => launches.openGate(ref, identity));
     await this.#close(ref, await this.#watch(ref, identity));
   }
 
@@ -167,14 +172,14 @@ export class SimulatedAgent {
     const recorded = entry === undefined ? undefined : recordedIdentity(entry);
     const adjudged = await until(this.#life, "adjudicate", () => {
       const verdict = adjudicate(launches.look(ref, recorded));
-      return verdict.kind === "waits" ? undefined : verdict;
+      return verdict.kind === "waits" && recorded === undefined ? undefined : verdict;
     });
     // The controller may be away for long before it hears of any end.
     for (let turn = this.#world.isCalm() ? 0 : this.#world.chance.below(20); turn > 0; turn--)
       await this.#effect("away", () => {});
     const identity = recorded ?? launches.identity(ref);
     if (adjudged.kind === "ended") await this.#close(ref, adjudged.outcome);
-    else if (adjudged.kind === "adopt" && identity !== undefined && identity !== "gone")
+    else if (["adopt", "waits"].includes(adjudged.kind) && identity !== undefined && identity !== "gone")
       await this.#close(ref, await this.#watch(ref, identity));
     else await this.#close(ref, adjudged.kind);
     this.#busy.delete(keyOf(ref));

@@ -3,6 +3,7 @@
 // controller that misbehave. P7, P9, P10 and P11 hold after every step, and at the end every job has its verdict.
 
 import { openEnvelope } from "../../src/locker/envelope.ts";
+import { isRolledBack } from "../../src/locker/locker.ts";
 import { type Boundary, BOUNDARY_TENANT } from "../../src/boundary/boundary.ts";
 import { boundaryFormat } from "../../src/boundary/record.ts";
 import { type AgentWorld, SimulatedAgent } from "./agent.ts";
@@ -156,10 +157,9 @@ class AttemptsRun {
   }
 
   #onLoaded(boundary: Boundary): boolean {
-    const { state, evidence } = boundary;
-    const isNew = !this.#controller.evidence.some(
-      ({ lineage }) => Buffer.compare(lineage, evidence?.lineage ?? lineage) === 0,
-    );
+    const { state } = boundary;
+    const lineage = lineageOf(this.#disks[0]);
+    const isNew = !this.#controller.evidence.knows(lineage);
     // A reset that died after its last step is done all the same.
     if (this.#isResetTried && state.kind === "trusted" && isNew) this.#onReset();
     if (state.kind !== "untrusted") {
@@ -177,7 +177,6 @@ class AttemptsRun {
     this.#isTurnedBack = false;
     this.#isResetTried = false;
     this.#ran.clear();
-    for (const disk of this.#disks) disk.forgetImages();
   }
 
   async #live(stepsMax: number): Promise<void> {
@@ -217,7 +216,7 @@ class AttemptsRun {
     const agent = this.#agent;
     if (agent?.isOpen !== true || agent.boundary.state.kind !== "trusted" || this.#chance.happens(0.5)) return;
     const { evidence } = agent.boundary;
-    if (evidence !== undefined) this.#controller.hear(evidence);
+    if (evidence !== undefined) this.#controller.evidence.hear(evidence);
   }
 
   /** Something happens outside of the agent; false when nothing can. */
@@ -283,13 +282,8 @@ class AttemptsRun {
     for (const disk of this.#disks) disk.turnBack();
     const isOld = this.#disks.every((disk) => {
       const opened = openEnvelope(disk.lasting(BOUNDARY_TENANT) ?? new Uint8Array());
-      return (
-        opened.kind === "envelope" &&
-        this.#controller.evidence.some(
-          ({ lineage, sequence }) =>
-            Buffer.compare(lineage, opened.envelope.lineage) === 0 && sequence > opened.envelope.sequence,
-        )
-      );
+      if (opened.kind !== "envelope") return false;
+      return isRolledBack({ kind: "adopted", ...opened.envelope }, this.#controller.evidence.all);
     });
     this.steps.note(`all disks are turned back${isOld ? "" : ", and nobody knows more"}`);
     this.#isTampered = true;
@@ -305,6 +299,13 @@ class AttemptsRun {
     if (disk.unreadable !== undefined || opened.kind !== "envelope" || last === undefined) return false;
     return Buffer.compare(opened.envelope.lineage, last.lineage) === 0 && opened.envelope.sequence >= last.sequence;
   }
+}
+
+/** As programs see it; empty when there is none. */
+function lineageOf(disk: SimulatedDisk | undefined): Uint8Array {
+  const reading = disk?.read(BOUNDARY_TENANT);
+  const opened = openEnvelope(reading?.kind === "bytes" ? reading.bytes : new Uint8Array());
+  return opened.kind === "envelope" ? opened.envelope.lineage : new Uint8Array();
 }
 
 export async function runAttempts(options: RunOptions): Promise<RunEnd> {

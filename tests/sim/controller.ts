@@ -2,8 +2,8 @@
 // A simulated controller: a queue with epochs and leases that hands claims out again, answers late or not at all, lets leases
 // run out, and keeps what the node once said of its own locker.
 
-import type { Evidence } from "../../src/locker/locker.ts";
 import type { Chance } from "./chance.ts";
+import { RememberedEvidence } from "./evidence.ts";
 import type { Ref } from "./launches.ts";
 
 const ATTEMPTS_MAX = 3;
@@ -15,8 +15,7 @@ export class Controller {
   readonly #jobs: readonly Job[];
   /** Claims whose answer may come again. */
   readonly #claims: Ref[] = [];
-  /** The highest that the node said, by lineage. */
-  readonly #evidence = new Map<string, Evidence>();
+  readonly evidence = new RememberedEvidence();
 
   constructor(chance: Chance, jobs: number) {
     this.#chance = chance;
@@ -101,15 +100,5 @@ export class Controller {
   expireLease(): void {
     const held = this.#jobs.filter(({ state }) => state === "claimed" || state === "started");
     if (held.length > 0) this.#return(this.#chance.pick(held));
-  }
-
-  hear(evidence: Evidence): void {
-    const key = Buffer.from(evidence.lineage).toString("hex");
-    const known = this.#evidence.get(key);
-    if (known === undefined || known.sequence < evidence.sequence) this.#evidence.set(key, evidence);
-  }
-
-  get evidence(): readonly Evidence[] {
-    return [...this.#evidence.values()];
   }
 }

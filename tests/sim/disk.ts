@@ -88,10 +88,6 @@ export class SimulatedDisk {
     return true;
   }
 
-  forgetImages(): void {
-    this.#images.length = 0;
-  }
-
   put(name: string, bytes: Uint8Array): void {
     this.#become(new Map([[name, bytes]]));
   }

@@ -15,6 +15,8 @@ export const launchIdOf = ({ jobId, epoch }: Ref): string => `attempt-${jobId}-$
 type Shim = {
   readonly ref: Ref;
   readonly process: Running;
+  /** The very one that it was started for: another may have taken its name since. */
+  readonly directory: Directory | undefined;
   /** Whose end closes the gate. */
   readonly holder: Life;
   gate: "closed" | "waiting" | "opened";
@@ -37,7 +39,8 @@ export type LaunchesOptions = {
 export class Launches {
   readonly #options: LaunchesOptions;
   readonly #directories = new Map<string, Directory>();
-  readonly #shims = new Map<string, Shim>();
+  /** By the serial of their process: a launch whose directory was removed may be there once more. */
+  readonly #shims = new Map<number, Shim>();
   /** Processes of a job whose shim was killed. */
   readonly #remains = new Set<string>();
 
@@ -66,28 +69,32 @@ export class Launches {
   spawn(ref: Ref, holder: Life): boolean {
     const process = this.#options.table.spawn();
     if (process === undefined) return false;
-    this.#shims.set(launchIdOf(ref), { ref, process, holder, gate: "waiting", state: "spawned", isStopping: false });
+    const directory = this.#directories.get(launchIdOf(ref));
+    const shim: Shim = { ref, process, directory, holder, gate: "waiting", state: "spawned", isStopping: false };
+    this.#shims.set(process.serial, shim);
     return true;
+  }
+
+  #shimsOf(ref: Ref): readonly Shim[] {
+    return [...this.#shims.values()].filter((shim) => launchIdOf(shim.ref) === launchIdOf(ref));
   }
 
   /** Its identity once the shim has written it; "gone" when there is no shim. */
   identity(ref: Ref): Identity | "gone" | undefined {
     const written = this.#directories.get(launchIdOf(ref))?.identity;
     if (written !== undefined) return written;
-    const shim = this.#shims.get(launchIdOf(ref));
-    return shim === undefined || shim.state === "gone" ? "gone" : undefined;
+    return this.#shimsOf(ref).length === 0 ? "gone" : undefined;
   }
 
-  openGate(ref: Ref): void {
-    const shim = this.#shims.get(launchIdOf(ref));
+  openGate(ref: Ref, identity: Identity): void {
+    const shim = this.#shimsOf(ref).find((each) => each.process.identity === identity);
     if (shim?.gate !== "waiting") return;
     this.#options.onGate(ref);
     shim.gate = "opened";
   }
 
   closeGate(ref: Ref): void {
-    const shim = this.#shims.get(launchIdOf(ref));
-    if (shim?.gate === "waiting") shim.gate = "closed";
+    for (const shim of this.#shimsOf(ref)) if (shim.gate === "waiting") shim.gate = "closed";
   }
 
   remove(ref: Ref): void {
@@ -98,21 +105,24 @@ export class Launches {
   look(ref: Ref, recorded: Identity | undefined): Found {
     const launchId = launchIdOf(ref);
     const directory = this.#directories.get(launchId);
-    if (directory === undefined) return { kind: this.#remains.has(launchId) ? "remains" : "missing" };
+    if (directory === undefined) {
+      // By what is remembered of its shim, and by the mark that its processes bear.
+      const isAlive = recorded !== undefined && this.#options.table.find(recorded) !== undefined;
+      const runs =
+        isAlive || this.#remains.has(launchId) || this.#shimsOf(ref).some(({ state }) => state === "running");
+      return { kind: "missing", survivors: runs ? [launchId] : [] };
+    }
     if (directory.exit === "not-started") return { kind: "not-started" };
     if (directory.exit !== undefined) return { kind: "ended", outcome: directory.exit };
     const identity = directory.identity ?? recorded;
-    if (identity === undefined) {
-      const shim = this.#shims.get(launchId);
-      return { kind: shim === undefined || shim.state === "gone" ? "not-started" : "remains" };
-    }
+    if (identity === undefined) return { kind: this.#shimsOf(ref).length === 0 ? "not-started" : "remains" };
     if (this.#options.table.find(identity) !== undefined) return { kind: "alive" };
     return { kind: this.#remains.has(launchId) ? "remains" : "interrupted" };
   }
 
   /** The shim that was signalled ends its job, in its own time, and writes how. */
   stopProcess(process: Running): void {
-    const shim = [...this.#shims.values()].find((each) => each.process.serial === process.serial);
+    const shim = this.#shims.get(process.serial);
     if (shim?.state === "running") shim.isStopping = true;
     else if (shim?.state === "waiting") this.#finish(shim, "not-started");
   }
@@ -135,7 +145,7 @@ export class Launches {
   }
 
   #writeIdentity(shim: Shim): void {
-    const directory = this.#directories.get(launchIdOf(shim.ref));
+    const directory = this.#lyingOf(shim);
     if (directory === undefined) return this.#finish(shim, "not-started");
     directory.identity = shim.process.identity;
     shim.state = "waiting";
@@ -147,16 +157,20 @@ export class Launches {
   }
 
   #finish(shim: Shim, exit: string): void {
-    const directory = this.#directories.get(launchIdOf(shim.ref));
-    if (directory !== undefined && shim.process.identity === (directory.identity ?? shim.process.identity))
-      directory.exit = exit;
+    const directory = this.#lyingOf(shim);
+    if (directory !== undefined) directory.exit = exit;
     this.#end(shim);
+  }
+
+  /** Undefined when it was removed. */
+  #lyingOf({ ref, directory }: Shim): Directory | undefined {
+    return this.#directories.get(launchIdOf(ref)) === directory ? directory : undefined;
   }
 
   #end(shim: Shim): void {
     shim.state = "gone";
     this.#options.table.end(shim.process);
-    this.#shims.delete(launchIdOf(shim.ref));
+    this.#shims.delete(shim.process.serial);
   }
 
   killShim(): void {
@@ -167,10 +181,10 @@ export class Launches {
     this.#end(shim);
   }
 
-  /** Directories of launches that run no more are lost: somebody cleaned up. */
+  /** Somebody cleaned up: mostly after launches that run no more. */
   loseDirectories(): void {
-    for (const launchId of this.#directories.keys())
-      if (!this.#shims.has(launchId) && this.#options.chance.happens(0.5)) this.#directories.delete(launchId);
+    for (const [launchId, { ref }] of this.#directories)
+      if (this.#options.chance.happens(this.#shimsOf(ref).length === 0 ? 0.5 : 0.1)) this.#directories.delete(launchId);
   }
 
   powerCut(): void {

@@ -3,10 +3,11 @@
 // swapped, turned back or rot. Promise P10: an acknowledged record is in every slot, never goes backwards, stale is never adopted.
 
 import { openEnvelope } from "../../src/locker/envelope.ts";
-import { type Evidence, isRolledBack, type Loaded, Locker, type Tenant } from "../../src/locker/locker.ts";
+import { isRolledBack, type Loaded, Locker, type Tenant } from "../../src/locker/locker.ts";
 import { codeOf } from "../../src/std/errors.ts";
 import { Chance } from "./chance.ts";
 import { SimulatedDisk } from "./disk.ts";
+import { RememberedEvidence } from "./evidence.ts";
 import { type Mix, mishapOf, mixOf, must, type RunEnd, type RunOptions, Violation } from "./run.ts";
 import { type Life, settled, Steps } from "./steps.ts";
 import { breakDisks } from "./variant-disks.ts";
@@ -33,8 +34,8 @@ class LockerRun {
   #acked = new Set<string>();
   /** Ids that must never be seen again. */
   readonly #gone = new Set<string>();
-  /** What others have heard of this node, by lineage. */
-  readonly #evidence = new Map<string, Evidence>();
+  /** What others have heard of this node. */
+  readonly #evidence = new RememberedEvidence();
   /** A slot holds what this node did not leave there; a discard may follow. */
   #isTampered = false;
   /** No slot holds the newest any more. */
@@ -105,11 +106,7 @@ class LockerRun {
   /** After each step. */
   #note(tenant: Tenant): void {
     const { evidence } = tenant;
-    if (evidence !== undefined) {
-      const key = Buffer.from(evidence.lineage).toString("hex");
-      const known = this.#evidence.get(key);
-      if (known === undefined || known.sequence < evidence.sequence) this.#evidence.set(key, evidence);
-    }
+    if (evidence !== undefined) this.#evidence.hear(evidence);
     if (this.#isTampered || this.#isTurnedBack) return;
     const seen = new Set<string>();
     for (const disk of this.#disks) {
@@ -132,6 +129,7 @@ class LockerRun {
         return;
       }
       this.#noteReset();
+      this.#isTampered = this.#disks.some(({ unreadable }) => unreadable !== undefined);
     } else if (loaded.kind === "empty" || tenant.evidence !== undefined) this.#isTampered = false;
     const rejected = new Set<string>();
     for (let group = this.#isCalm ? 1 : this.#chance.below(5); group > 0; group--) {
@@ -144,11 +142,8 @@ class LockerRun {
   #noteReset(): void {
     for (const id of this.#acked) this.#gone.add(id);
     this.#acked.clear();
-    this.#isTampered = this.#disks.some(({ unreadable }) => unreadable !== undefined);
     this.#isTurnedBack = false;
     this.#isResetTried = false;
-    // All slots back to before a reset: evidence of another lineage says nothing, by the rules. Not promised.
-    for (const disk of this.#disks) disk.forgetImages();
   }
 
   /** False when nothing may be trusted. */
@@ -158,8 +153,8 @@ class LockerRun {
       return false;
     }
     // One that failed at its last step is done all the same.
-    if (this.#isResetTried && loaded.kind === "adopted" && this.#isNew(loaded.lineage)) this.#noteReset();
-    const isCaught = isRolledBack(loaded, [...this.#evidence.values()]);
+    if (this.#isResetTried && loaded.kind === "adopted" && !this.#evidence.knows(loaded.lineage)) this.#noteReset();
+    const isCaught = isRolledBack(loaded, this.#evidence.all);
     if (isCaught) {
       must(this.#isTurnedBack, "P11: healthy disks look turned back");
       return false;
@@ -170,10 +165,6 @@ class LockerRun {
     const risen = [...this.#gone].find((id) => ids.has(id));
     must(risen === undefined, `P10: store ${risen} had failed for good and came back`);
     return true;
-  }
-
-  #isNew(lineage: Uint8Array): boolean {
-    return !this.#evidence.has(Buffer.from(lineage).toString("hex"));
   }
 
   async #store(tenant: Tenant, rejected: Set<string>, life: Life): Promise<void> {
@@ -235,12 +226,13 @@ class LockerRun {
     return bytes;
   }
 
-  /** Whether this slot alone would keep all that was acknowledged. */
+  /** Whether this slot alone would keep all that was acknowledged, and all that others have heard of. */
   #isWhole(disk: SimulatedDisk): boolean {
     if (disk.unreadable !== undefined) return false;
     const opened = openEnvelope(disk.lasting(NAME) ?? new Uint8Array());
-    if (opened.kind !== "envelope") return this.#acked.size === 0 && disk.lasting(NAME) === undefined;
+    if (opened.kind !== "envelope") return this.#evidence.all.length === 0 && disk.lasting(NAME) === undefined;
     const ids = new Set(idsIn(opened.envelope.record));
+    if (isRolledBack({ kind: "adopted", ...opened.envelope }, this.#evidence.all)) return false;
     return [...this.#acked].every((id) => ids.has(id));
   }
 }

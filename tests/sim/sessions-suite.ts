@@ -107,7 +107,6 @@ class SessionsRun {
       must(this.#isTampered, `P11: healthy disks end untrusted: ${loaded.text}`);
       await node.tenant.reset(boundaryFormat.encode(emptyRecord));
       this.#ran.clear();
-      for (const disk of this.#disks) disk.forgetImages();
       this.#isTampered = false;
       return;
     }

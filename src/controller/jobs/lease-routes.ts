@@ -10,15 +10,8 @@ import type { NodeCaller } from "../access/credential.ts";
 import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
-import {
-  beginSession,
-  listCandidates,
-  noteRival,
-  readEvidence,
-  readSession,
-  writeBoundary,
-  writeHeartbeat,
-} from "../nodes/node-store.ts";
+import { readEvidence, writeBoundary } from "../nodes/boundary-store.ts";
+import { beginSession, listCandidates, noteRival, readSession, writeHeartbeat } from "../nodes/node-store.ts";
 import { type Claim, claimJobs, fittingLanes, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
 import { endAttempt } from "./ending-store.ts";
 import { adoptLeases, explain, type Holder, renewLeases, startLeases } from "./lease-store.ts";
@@ -92,7 +85,7 @@ async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
   const { config } = context;
   const { organisationId, nodeId } = caller;
   const sessionId = context.ids("nses");
-  const { verdicts, evidence } = await context.db.tenant(caller, async (tx) => {
+  const { verdicts, said } = await context.db.tenant(caller, async (tx) => {
     const status = await beginSession(tx, nodeId, sessionId);
     if (status === undefined || status === "retired")
       throw new Failure("node_retired", `node ${caller.nodeName} was retired`);
@@ -107,12 +100,12 @@ async function hello(context: Context, { caller, body }: Call<"nodeHello">) {
       why: "the agent began anew without it",
       exceptSession: sessionId,
     });
-    return { verdicts: kept, evidence: said };
+    return { verdicts: kept, said };
   });
   context.wakeups.wake(`work:${organisationId}`);
   context.wakeups.wake(`changes:${organisationId}`);
   const { heartbeatMs, leaseMs, renewMs } = config;
-  return { sessionId, nodeId, name: caller.nodeName, heartbeatMs, leaseMs, renewMs, evidence, verdicts };
+  return { sessionId, nodeId, name: caller.nodeName, heartbeatMs, leaseMs, renewMs, ...said, verdicts };
 }
 
 /** Waits for work: woken at once by this controller, by a jittered poll for what another one queued. */

@@ -199,27 +199,3 @@ export async function noteRival(tx: Tx, id: NodeId): Promise<void> {
     [id],
   );
 }
-
-/** Written only when it changed: it comes with every heartbeat. Evidence of one lineage never goes back. */
-export async function writeBoundary(tx: Tx, id: NodeId, report: BoundaryReport | undefined): Promise<void> {
-  if (report === undefined) return;
-  const { state, why, evidence } = report;
-  await tx.query(
-    `update app.node set boundary_state = $2, boundary_why = $3,
-            boundary_evidence = case when $4::jsonb is null then boundary_evidence
-              when boundary_evidence ->> 'lineage' = $4::jsonb ->> 'lineage'
-                and (boundary_evidence ->> 'sequence')::numeric > ($4::jsonb ->> 'sequence')::numeric then boundary_evidence
-              else $4::jsonb end
-      where id = $1 and (boundary_state, boundary_why, boundary_evidence) is distinct from ($2, $3, coalesce($4::jsonb, boundary_evidence))`,
-    [id, state, why, evidence === null ? null : JSON.stringify(evidence)],
-  );
-}
-
-/** The newest evidence of its locker that a node sent. */
-export async function readEvidence(tx: Tx, id: NodeId): Promise<BoundaryEvidence | null> {
-  const row = await tx.maybeOne<{ boundary_evidence: BoundaryEvidence | null }>(
-    "select boundary_evidence from app.node where id = $1",
-    [id],
-  );
-  return row?.boundary_evidence ?? null;
-}
