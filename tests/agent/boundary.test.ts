@@ -170,7 +170,7 @@ for (const [name, end, harm] of HARMS) {
   });
 }
 
-test("P8: an attempt whose launch directory is gone while it runs can be stopped", async (t) => {
+test("an attempt whose launch directory is gone while it runs can be stopped", async (t) => {
   const { world, id, pid } = await harmed(t, (directory) => fs.rmSync(directory, { recursive: true }));
   await world.admin.call("jobCancel", { params: { jobId: id } });
   await until("it is stopped", () => !isRunning(pid));
