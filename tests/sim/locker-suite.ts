@@ -206,6 +206,8 @@ class LockerRun {
       this.#isTurnedBack = true;
       this.#isTampered = true;
       for (const each of this.#disks) each.turnBack();
+      // What nobody was told of cannot be missed: a reset that was undone before it was told, with all that it gave up.
+      if (!this.#disks.every((each) => this.#isToldOf(each))) this.#gone.clear();
     } else if (isSafe) this.#harm(disk, what);
   }
 
@@ -226,13 +228,19 @@ class LockerRun {
     return bytes;
   }
 
+  /** Others know of something newer. */
+  #isToldOf(disk: SimulatedDisk): boolean {
+    const opened = openEnvelope(disk.lasting(NAME) ?? new Uint8Array());
+    return opened.kind === "envelope" && isRolledBack({ kind: "adopted", ...opened.envelope }, this.#evidence.all);
+  }
+
   /** Whether this slot alone would keep all that was acknowledged, and all that others have heard of. */
   #isWhole(disk: SimulatedDisk): boolean {
     if (disk.unreadable !== undefined) return false;
     const opened = openEnvelope(disk.lasting(NAME) ?? new Uint8Array());
     if (opened.kind !== "envelope") return this.#evidence.all.length === 0 && disk.lasting(NAME) === undefined;
     const ids = new Set(idsIn(opened.envelope.record));
-    if (isRolledBack({ kind: "adopted", ...opened.envelope }, this.#evidence.all)) return false;
+    if (this.#isToldOf(disk)) return false;
     return [...this.#acked].every((id) => ids.has(id));
   }
 }
