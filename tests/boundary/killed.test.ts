@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node killed at random moments, again and again (HOLDFAST_TEST_ROUNDS, default 60), on the real disk with real processes: no
+// A node killed at random moments, again and again (HOLDFAST_TEST_ROUNDS, default 200), on the real disk with real processes: no
 // job runs twice, and every start that it acknowledged is known to the next life.
 
 import assert from "node:assert/strict";
@@ -14,7 +14,7 @@ import { until } from "../kit/until.ts";
 import { directoryOf } from "./kit.ts";
 
 const main = fileURLToPath(new URL("starter-main.ts", import.meta.url));
-const rounds = Number(process.env["HOLDFAST_TEST_ROUNDS"] ?? 60);
+const rounds = Number(process.env["HOLDFAST_TEST_ROUNDS"] ?? 200);
 /** Side by side: most of a life is start-up and waiting for the disk. */
 const LANES = 4;
 const KILL_WITHIN_MS = 80;
