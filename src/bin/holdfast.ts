@@ -93,6 +93,8 @@ const programs: Programs = {
   showBoundary: async (options) => (await import("./boundary.ts")).showBoundary(options, process.env),
   resetBoundary: async (options) => (await import("./boundary.ts")).resetBoundaryOf(options, process.env),
   checkMachine: async (options) => (await import("./doctor.ts")).checkMachine(options, process.env),
+  writeSample: async ({ file, ...model }) => (await import("../sample/gguf.ts")).writeSampleModel(file, model),
+  serveSample: async (options) => (await import("./sample.ts")).serveSample(options, stopSignal()),
   dbMigrate: async () => (await import("./db.ts")).dbMigrate(process.env),
   dbStatus: async () => (await import("./db.ts")).dbStatus(process.env),
 };

@@ -16,6 +16,7 @@ import { addNodeCommands } from "./node-commands.ts";
 import { addPasswordCommand } from "./password-command.ts";
 import { addProgramCommands } from "./program-commands.ts";
 import { addRegistryCommands } from "./registry-commands.ts";
+import { addSampleCommands } from "./sample-commands.ts";
 import { addStatusCommand } from "./status-command.ts";
 import { addTokenCommands } from "./token-commands.ts";
 import { addUnitCommand } from "./unit-command.ts";
@@ -49,6 +50,7 @@ export function buildProgram(tree: Tree): Command {
   addBoundaryCommands(program, tree);
   addLaunchCommands(program, tree);
   addUnitCommand(program, tree);
+  addSampleCommands(program, tree);
   addCompletion(program, tree);
   inherit(program);
   return program;

@@ -134,6 +134,21 @@ export type Programs = {
   /** Undefined when it was interrupted; then nothing was made. */
   readonly backup: (options: BackupOptions) => Promise<BackupSummary | undefined>;
   readonly restore: (options: BackupOptions) => Promise<RestoreSummary | undefined>;
+  /** Returns the size of the file in bytes. */
+  readonly writeSample: (options: {
+    readonly name: string;
+    readonly file: string;
+    readonly padBytes: number;
+    readonly isEndless: boolean;
+  }) => Promise<number>;
+  readonly serveSample: (options: {
+    readonly modelFile: string;
+    readonly alias: string;
+    readonly host: string;
+    readonly port: number;
+    readonly contextTokens: number;
+    readonly threads: number;
+  }) => Promise<number>;
   readonly dbMigrate: () => Promise<readonly string[]>;
   readonly dbStatus: () => Promise<{
     readonly applied: readonly { readonly number: number; readonly name: string; readonly appliedAt: string }[];

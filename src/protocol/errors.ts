@@ -69,7 +69,7 @@ export const errorTable = {
     78,
     "Take the key out of the configuration file: give it by environment or standard input.",
   ),
-  port_taken: row(0, "later", 81, "Stop what listens there, or choose another port with --listen."),
+  port_taken: row(0, "later", 81, "Stop what listens there, or choose another port."),
   listen_refused: row(0, "never", 82, "Choose an address of this machine and a port that this account may open."),
   root_unusable: row(0, "never", 83, "Choose another directory with HOLDFAST_ROOT."),
   root_in_use: row(0, "later", 84, "Use the running one, or stop it first."),
@@ -122,6 +122,8 @@ export const errorTable = {
   launch_survived: row(0, "later", 113, "Look at the processes that are named, then stop it again."),
   shim_unusable: row(0, "never", 98, "Restore native/prebuilt from the repository; the shim must be executable."),
   secret_exposed: row(0, "never", 78, "Run chmod 600 on the file that is named, and consider its secret known."),
+  engine_missing: row(0, "never", 120, "Run npm install --include=optional; only samples need it."),
+  model_unusable: row(0, "never", 121, "Name a model file; make one with: holdfast sample write NAME --out FILE"),
   system_call_failed: row(0, "later", 71, "Look at the errno; this may be a limit of the machine."),
 } as const satisfies Record<string, ErrorRow>;
 

@@ -42,6 +42,8 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     launchList: notHere,
     launchShow: notHere,
     launchStop: notHere,
+    writeSample: notHere,
+    serveSample: notHere,
   };
   const output = (stream: "stdout" | "stderr") => ({
     write: (text: string): void => {
