@@ -10,6 +10,7 @@ import { addContextCommands } from "./context-commands.ts";
 import { addDatabaseCommands } from "./database-commands.ts";
 import { addCompletion } from "./completion.ts";
 import { addDoctor } from "./doctor-command.ts";
+import { addGatewayCommand } from "./gateway-command.ts";
 import { addJobCommands } from "./job-commands.ts";
 import { addLaunchCommands } from "./launch-commands.ts";
 import { addNodeCommands } from "./node-commands.ts";
@@ -36,6 +37,7 @@ export function buildProgram(tree: Tree): Command {
     });
   example(program, "npm start", "holdfast status", "holdfast job run -- uname -a");
   addProgramCommands(program, tree);
+  addGatewayCommand(program, tree);
   addStatusCommand(program, tree);
   addDoctor(program, tree);
   addJobCommands(program, tree);

@@ -131,6 +131,14 @@ export type Programs = {
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;
   }) => Promise<number>;
+  readonly gateway: (options: {
+    readonly listen?: string;
+    readonly upstream?: string;
+    readonly marker?: string;
+    readonly httpStatus?: boolean;
+    readonly control?: string;
+    readonly drainMs?: number;
+  }) => Promise<number>;
   /** Undefined when it was interrupted; then nothing was made. */
   readonly backup: (options: BackupOptions) => Promise<BackupSummary | undefined>;
   readonly restore: (options: BackupOptions) => Promise<RestoreSummary | undefined>;

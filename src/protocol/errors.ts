@@ -121,6 +121,8 @@ export const errorTable = {
   launch_newer: row(0, "never", 97, "The launch was written by a newer Holdfast: update this one."),
   launch_survived: row(0, "later", 113, "Look at the processes that are named, then stop it again."),
   shim_unusable: row(0, "never", 98, "Restore native/prebuilt from the repository; the shim must be executable."),
+  gateway_unreachable: row(0, "later", 122, "Start it, or look at what became of it; a table may be told it again."),
+  gateway_in_use: row(0, "later", 123, "Use the gateway that is named, or stop it first."),
   secret_exposed: row(0, "never", 78, "Run chmod 600 on the file that is named, and consider its secret known."),
   engine_missing: row(0, "never", 120, "Run npm install --include=optional; only samples need it."),
   model_unusable: row(0, "never", 121, "Name a model file; make one with: holdfast sample write NAME --out FILE"),

@@ -31,6 +31,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     up: record,
     controller: record,
     agent: record,
+    gateway: record,
     controllerUnit: (options) => JSON.stringify(options),
     showBoundary: notHere,
     resetBoundary: notHere,

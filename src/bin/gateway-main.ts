@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gateway as a node's agent launches it: `node gateway-main.ts --control SOCKET [--drain MS]`. The same as the command
+// `holdfast gateway --control`, without the command tree, which would take a third of the memory.
+
+import { parseArgs } from "node:util";
+import { errorRow } from "../protocol/errors.ts";
+import { codeOf, messageOf } from "../std/errors.ts";
+import { runGateway } from "./gateway.ts";
+
+const { values } = parseArgs({ options: { control: { type: "string" }, drain: { type: "string" } } });
+const stop = new AbortController();
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
+// Whoever launched it may be gone: that must not end it.
+process.on("SIGHUP", () => {});
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+try {
+  const drainMs = values.drain === undefined ? {} : { drainMs: Number(values.drain) };
+  const control = values.control === undefined ? {} : { control: values.control };
+  process.exitCode = await runGateway({ ...control, ...drainMs }, process.env, stop.signal);
+} catch (error) {
+  process.stderr.write(`holdfast gateway: ${messageOf(error)}\n`);
+  process.exitCode = errorRow(codeOf(error)).exit;
+}
