@@ -91,6 +91,13 @@ const programs: Programs = {
       program: fileURLToPath(new URL("holdfast.js", import.meta.url)),
       ...options,
     }),
+  scene: async ({ operation, emit, signal, ...options }) =>
+    (await import("./scene.ts")).sceneOperation({ ...options, operation }, process.env, { emit, signal }),
+  sceneList: async (options) => (await import("./scene-file.ts")).listScenes(options, process.env),
+  sceneInit: async (options) => (await import("./scene-file.ts")).initScenes(options, process.env),
+  sceneImport: async (options) => (await import("./scene-file.ts")).importScenes(options, process.env),
+  sceneVerify: async (options) => (await import("./scene-verify.ts")).verifyScene(options, process.env),
+  sceneLogs: async (options) => (await import("./scene-verify.ts")).readSceneLogs(options, process.env),
   showBoundary: async (options) => (await import("./boundary.ts")).showBoundary(options, process.env),
   resetBoundary: async (options) => (await import("./boundary.ts")).resetBoundaryOf(options, process.env),
   checkMachine: async (options) => (await import("./doctor.ts")).checkMachine(options, process.env),

@@ -18,6 +18,7 @@ import { addPasswordCommand } from "./password-command.ts";
 import { addProgramCommands } from "./program-commands.ts";
 import { addRegistryCommands } from "./registry-commands.ts";
 import { addSampleCommands } from "./sample-commands.ts";
+import { addSceneCommands } from "./scene-commands.ts";
 import { addStatusCommand } from "./status-command.ts";
 import { addTokenCommands } from "./token-commands.ts";
 import { addUnitCommand } from "./unit-command.ts";
@@ -51,6 +52,7 @@ export function buildProgram(tree: Tree): Command {
   addBackupCommands(program, tree);
   addBoundaryCommands(program, tree);
   addLaunchCommands(program, tree);
+  addSceneCommands(program, tree);
   addUnitCommand(program, tree);
   addSampleCommands(program, tree);
   addCompletion(program, tree);

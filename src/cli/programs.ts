@@ -4,6 +4,8 @@
 
 import type { Exit, Limits } from "../launcher/launcher.ts";
 import type { Check } from "../protocol/access-schema.ts";
+import type { Emit } from "../scenes/events.ts";
+import type { Operation, OperationResult } from "../scenes/operations.ts";
 
 /** What a backup holds. */
 export type BackupSummary = {
@@ -89,9 +91,35 @@ export type LaunchView = {
 /** A stop that succeeded: nothing of the launch runs. */
 export type LaunchStop = { readonly launchId: string; readonly kind: string; readonly text: string };
 
+type RootOption = { readonly root?: string };
+
+export type SceneLine = {
+  readonly name: string;
+  readonly models: readonly string[];
+  readonly gateways: readonly string[];
+};
+/** notes: what could not be taken over as it was. */
+export type SceneWritten = { readonly file: string; readonly notes: readonly string[] };
+export type SceneVerified = { readonly isExact: boolean; readonly lines: readonly string[] };
+
 type LaunchOptions = { readonly root?: string };
 
 export type Programs = {
+  /** Asks the agent of this root, or acts when none runs. */
+  readonly scene: (
+    options: RootOption & { readonly operation: Operation; readonly emit: Emit; readonly signal: AbortSignal },
+  ) => Promise<OperationResult>;
+  readonly sceneList: (options: RootOption) => Promise<readonly SceneLine[]>;
+  readonly sceneInit: (
+    options: RootOption & { readonly model?: string; readonly server: string; readonly listen: string },
+  ) => Promise<SceneWritten>;
+  readonly sceneImport: (
+    options: RootOption & { readonly file: string; readonly listen: string },
+  ) => Promise<SceneWritten>;
+  readonly sceneVerify: (options: RootOption) => Promise<SceneVerified>;
+  readonly sceneLogs: (
+    options: RootOption & { readonly model: string; readonly bytes: number },
+  ) => Promise<{ readonly stdout: Buffer; readonly stderr: Buffer }>;
   readonly launchList: (options: LaunchOptions) => Promise<readonly LaunchView[]>;
   readonly launchShow: (options: LaunchOptions & { readonly launchId: string }) => Promise<LaunchView>;
   readonly launchStop: (

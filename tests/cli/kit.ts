@@ -43,6 +43,12 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     launchList: notHere,
     launchShow: notHere,
     launchStop: notHere,
+    scene: notHere,
+    sceneList: notHere,
+    sceneInit: notHere,
+    sceneImport: notHere,
+    sceneVerify: notHere,
+    sceneLogs: notHere,
     writeSample: notHere,
     serveSample: notHere,
   };

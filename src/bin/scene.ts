@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// `holdfast scene …` on this machine: asks the running agent, and acts by itself when none runs. Whoever acts holds the lock of
+// the scenes, so there is one writer.
+
+import path from "node:path";
+import type { GatewayPort } from "../scenes/fronts.ts";
+import { LearnedNeeds } from "../scenes/learned.ts";
+import { availableMemory } from "../scenes/memory.ts";
+import { type Operation, type OperationContext, type OperationResult, runOperation } from "../scenes/operations.ts";
+import { readRegistry, type Registry } from "../scenes/registry.ts";
+import { type Job, Scenes } from "../scenes/scenes.ts";
+import { Servers } from "../scenes/servers.ts";
+import { askAgent } from "../scenes/socket.ts";
+import { stateDirectory } from "../scenes/state.ts";
+import type { OnStep } from "../scenes/ledger.ts";
+import { nodeDirectory } from "../enrol/node-key.ts";
+import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
+import { systemClock } from "../std/clock.ts";
+import { Failure } from "../std/errors.ts";
+import { makeDirectory } from "../std/files.ts";
+import { takeLock } from "../std/lock.ts";
+import { type Environment, rootFrom } from "./settings.ts";
+import { openGateways } from "./scene-gateways.ts";
+
+export type SceneOptions = { readonly root?: string };
+
+/** What scenes.yaml says. Throws scenes_missing and scenes_invalid. */
+export function sceneRegistry(options: SceneOptions, env: Environment): Registry {
+  return readRegistry(rootFrom(env, options.root), known(env));
+}
+
+export async function sceneOperation(
+  options: SceneOptions & { readonly operation: Operation },
+  env: Environment,
+  job: Job,
+): Promise<OperationResult> {
+  const root = rootFrom(env, options.root);
+  const answered = await askAgent(root, options.operation, job.emit, job.signal);
+  if (answered !== undefined) return answered;
+  await using alone = await openScenes({ root, env });
+  return await runOperation({ ...alone.context, agentPid: null }, options.operation, job);
+}
+
+export type OpenScenes = AsyncDisposable & {
+  readonly context: Omit<OperationContext, "agentPid">;
+  readonly gateways: GatewayPort;
+  readonly servers: Servers;
+  readonly learned: LearnedNeeds;
+};
+
+export type OpenScenesOptions = {
+  readonly root: string;
+  readonly env: Environment;
+  readonly onStep?: OnStep;
+};
+
+/** Takes the lock of the scenes until it is disposed. Throws root_in_use. */
+export async function openScenes({ root, env, onStep }: OpenScenesOptions): Promise<OpenScenes> {
+  makeDirectory(root, 0o755);
+  makeDirectory(stateDirectory(root), 0o700);
+  makeDirectory(nodeDirectory(root), 0o700);
+  const file = path.join(stateDirectory(root), "lock");
+  const lock = takeLock(file, `pid ${process.pid}`);
+  if (lock.kind === "held")
+    throw new Failure(
+      "scene_busy",
+      `the scenes of ${root} are being changed${lock.holder === "" ? "" : ` by ${lock.holder}`}`,
+    );
+  const launcher = await Launcher.open({
+    root: nodeDirectory(root),
+    shimPath: shimPathFor(process.arch),
+    account: currentAccount(),
+    clock: systemClock,
+  });
+  const registry = (): Registry => readRegistry(root, known(env));
+  const servers = new Servers(launcher, systemClock);
+  const gateways = openGateways({ root, launcher, clock: systemClock });
+  const learned = new LearnedNeeds(root);
+  const scenes = new Scenes({
+    root,
+    registry,
+    servers,
+    gateways,
+    learned,
+    available: availableMemory,
+    clock: systemClock,
+    ...(onStep === undefined ? {} : { onStep }),
+  });
+  return {
+    context: { root, scenes, available: availableMemory },
+    gateways,
+    servers,
+    learned,
+    [Symbol.asyncDispose]: () => {
+      lock.release();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Variables that are set. */
+function known(env: Environment): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}

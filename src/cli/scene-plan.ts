@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as a person reads it: what stays, what happens in which order, and what memory it takes.
+
+import type { Plan } from "../scenes/plan.ts";
+import { sizeText } from "../std/units.ts";
+import { visible } from "./table.ts";
+
+export function planText(plan: Plan): string {
+  const { scene, from, keep, steps, memory, problems, isMakeBeforeBreak } = plan;
+  const lines = [`${from ?? "nothing"} → ${scene}`];
+  for (const model of keep) lines.push(`  keep   ${model}`);
+  for (const step of steps)
+    if (step.kind === "start" || step.kind === "stop") lines.push(`  ${step.kind.padEnd(6)} ${step.model}`);
+    else lines.push(step.kind === "flip" ? "  flip   the gateways to it" : `  hold   new connections: ${step.why}`);
+  if (steps.length === 0) lines.push("  nothing is to be done");
+  if (isMakeBeforeBreak) lines.push("The target is proved before anything is stopped.");
+  const unknown = memory.unknown.length === 0 ? "" : `; nobody knows what ${memory.unknown.join(" and ")} need`;
+  lines.push(
+    `Memory: ${sizeText(memory.availableBytes)} available, ${sizeText(memory.freedBytes)} come back, ${sizeText(memory.neededBytes)} needed, floor ${sizeText(memory.floorBytes)}${unknown}`,
+  );
+  for (const problem of problems) lines.push(`Refused: ${visible(problem)}`);
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scenes of a node: one writer, one operation at a time. A switch either happens whole or did not happen:
+//
+//   idle ──activate──► switching ──all markers──► idle, target active
+//                          └─fault─► restoring ──markers──► idle, former scene active
+//                                        └─fault─► idle, nothing active, and both faults told
+//
+// Rules: everything is validated before the first stop; "active" is proof; a record that proves no process is never signalled.
+
+import type { Clock } from "../std/clock.ts";
+import { Failure, messageOf } from "../std/errors.ts";
+import { adoptScene } from "./adopt.ts";
+import type { Emit } from "./events.ts";
+import { type Front, frontsAll, frontsOf, type GatewayPort } from "./fronts.ts";
+import { runHook } from "./hooks.ts";
+import type { LearnedNeeds } from "./learned.ts";
+import { type OnStep, SceneLedger } from "./ledger.ts";
+import type { Available } from "./memory.ts";
+import { type Observed, observeAll, strangersOn, wantedOf } from "./observe.ts";
+import { type Plan, planSwitch } from "./plan.ts";
+import { findScene, modelsOf, type Registry, type Scene } from "./registry.ts";
+import type { Servers } from "./servers.ts";
+import { type SceneState } from "./state.ts";
+import { carryOut, stopAll, type SwitchTools } from "./switch.ts";
+
+export { type GatewayPort } from "./fronts.ts";
+export { type Plan } from "./plan.ts";
+
+export type ScenesOptions = {
+  readonly root: string;
+  /** The registry as the file is now. Throws scenes_missing and scenes_invalid. */
+  readonly registry: () => Registry;
+  readonly servers: Servers;
+  readonly gateways: GatewayPort;
+  readonly learned: LearnedNeeds;
+  readonly available: () => Available | undefined;
+  readonly clock: Clock;
+  readonly onStep?: OnStep;
+};
+
+const GRACE_MS = 10_000;
+
+export type Job = { readonly emit: Emit; readonly signal: AbortSignal };
+/** isKeptAsIs: what is healthy stays, whatever its line in scenes.yaml says by now. */
+type Switching = { readonly registry: Registry; readonly scene: Scene; readonly isKeptAsIs: boolean };
+
+export class Scenes {
+  readonly #options: ScenesOptions;
+  readonly ledger: SceneLedger;
+  #busy: string | undefined;
+
+  constructor(options: ScenesOptions) {
+    this.#options = options;
+    this.ledger = new SceneLedger(options.root, options.onStep ?? (() => Promise.resolve()));
+  }
+
+  get state(): SceneState {
+    return this.ledger.state;
+  }
+
+  /** What is being done; undefined when nothing is. */
+  get busy(): string | undefined {
+    return this.#busy;
+  }
+
+  /** One at a time: whoever comes second is told who is first. Throws scene_busy. */
+  async #alone<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+    if (this.#busy !== undefined) throw new Failure("scene_busy", `${this.#busy} is not over yet`);
+    this.#busy = what;
+    try {
+      return await work();
+    } finally {
+      this.#busy = undefined;
+    }
+  }
+
+  /** What a switch would do; it changes nothing. Throws scene_unknown and what the registry throws. */
+  async plan(name: string): Promise<Plan> {
+    const registry = this.#options.registry();
+    return this.#plan({ registry, scene: findScene(registry, name), isKeptAsIs: false });
+  }
+
+  async #plan({ registry, scene, isKeptAsIs }: Switching): Promise<Plan> {
+    const { available, learned } = this.#options;
+    const models = modelsOf(registry, scene);
+    const observed = await observeAll(this.state, registry);
+    const wanted = models.map((model) => wantedOf(model, learned.needs));
+    const specs = new Map(wanted.map(({ name, spec }) => [name, spec]));
+    const running = observed.map((each) =>
+      isKeptAsIs && each.condition === "healthy" ? { ...each, spec: specs.get(each.name) ?? each.spec } : each,
+    );
+    return planSwitch({
+      scene: scene.name,
+      from: this.state.active,
+      wanted,
+      running,
+      strangers: strangersOn(models, observed),
+      memory: {
+        availableBytes: available()?.bytes ?? Number.MAX_SAFE_INTEGER,
+        floorBytes: registry.floorBytes ?? 0,
+      },
+    });
+  }
+
+  /** Throws scene_busy, scene_refused (nothing changed), scene_failed (the former scene was restored, or not: the text says). */
+  activate(name: string, job: Job): Promise<Plan> {
+    return this.#alone(`a switch to ${name}`, () => this.#activate(name, job));
+  }
+
+  async #activate(name: string, job: Job): Promise<Plan> {
+    this.#refuseDoubt();
+    const registry = this.#options.registry();
+    const switching = { registry, scene: findScene(registry, name), isKeptAsIs: false };
+    const plan = await this.#plan(switching);
+    if (plan.problems.length > 0)
+      throw new Failure("scene_refused", `${name} is not activated: ${plan.problems.join("; ")}`);
+    const { desired, active } = this.state;
+    await this.ledger.write({ desired: name, transition: name });
+    await this.#switchOrRestore({ switching, plan, job, desired, active });
+    return plan;
+  }
+
+  async #switchOrRestore(input: {
+    readonly switching: Switching;
+    readonly plan: Plan;
+    readonly job: Job;
+    readonly desired: string | null;
+    readonly active: string | null;
+  }): Promise<void> {
+    const { switching, plan, job, desired, active } = input;
+    try {
+      await this.#switch(switching, plan, job);
+    } catch (error) {
+      const restore = await this.#restore(active, { ...job, signal: new AbortController().signal });
+      const lastError = { at: this.#now(), scene: switching.scene.name, error: messageOf(error), restore };
+      const isBack = restore === `${active ?? "nothing"} is restored`;
+      await this.ledger.write({ desired, transition: null, lastError, active: isBack ? active : null });
+      throw new Failure("scene_failed", `${switching.scene.name} was not activated: ${messageOf(error)}; ${restore}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Up to the commit. */
+  async #switch({ registry, scene }: Switching, plan: Plan, { emit, signal }: Job): Promise<void> {
+    const { servers } = this.#options;
+    const tools = this.#tools(emit, registry);
+    await runHook({ servers, ledger: this.ledger, scene, which: "before", emit });
+    await carryOut(tools, {
+      plan,
+      models: registry.models,
+      holding: frontsAll(registry, { kind: "holding", why: `the scene is switching to ${scene.name}` }),
+      serving: () => frontsOf(registry, scene, this.state),
+      signal,
+    });
+    await runHook({ servers, ledger: this.ledger, scene, which: "after", emit });
+    await this.ledger.write((state) => ({
+      active: scene.name,
+      transition: null,
+      lastError: null,
+      lastKnownGood: state.active === scene.name ? state.lastKnownGood : (state.active ?? state.lastKnownGood),
+    }));
+  }
+
+  /** How the way back ended, in words. */
+  async #restore(name: string | null, job: Job): Promise<string> {
+    try {
+      const registry = this.#options.registry();
+      if (name === null) {
+        await stopAll(this.#tools(job.emit, registry), [...this.state.models.keys()], () => {});
+        await this.#options.gateways.set(frontsAll(registry, { kind: "refusing", why: "no scene is active" }));
+        return "nothing is restored";
+      }
+      const scene = findScene(registry, name);
+      const plan = await this.#plan({ registry, scene, isKeptAsIs: true });
+      if (plan.problems.length > 0) throw new Failure("scene_refused", plan.problems.join("; "));
+      await carryOut(this.#tools(job.emit, registry), {
+        plan: { ...plan, isMakeBeforeBreak: false },
+        models: registry.models,
+        holding: frontsAll(registry, { kind: "holding", why: `the scene is switching back to ${name}` }),
+        serving: () => frontsOf(registry, scene, this.state),
+        signal: job.signal,
+      });
+      return `${name} is restored`;
+    } catch (error) {
+      await this.#refuseAll(`no scene is whole: ${messageOf(error)}`);
+      return `${name ?? "nothing"} could not be restored: ${messageOf(error)}`;
+    }
+  }
+
+  async #refuseAll(why: string): Promise<void> {
+    try {
+      await this.#options.gateways.set(frontsAll(this.#options.registry(), { kind: "refusing", why }));
+    } catch {
+      // A gateway proves what it serves by itself: a broken scene is refused there too.
+    }
+  }
+
+  /** At the start of an agent, and on command: what was begun is ended, what is wished is brought about, what is healthy stays. */
+  resume(job: Job): Promise<string> {
+    return this.#alone("a resume", () => this.#resume(job));
+  }
+
+  async #resume(job: Job): Promise<string> {
+    const registry = this.#options.registry();
+    if (this.ledger.doubt !== undefined) return this.#reportOnly(registry);
+    await this.#endOrphans(job.emit);
+    const { transition, desired, active, lastKnownGood } = this.state;
+    const wish = transition ?? desired;
+    if (wish === null) {
+      await stopAll(this.#tools(job.emit, registry), [...this.state.models.keys()], () => {});
+      await this.#refuseAll("no scene is active");
+      return "no scene is wished for";
+    }
+    const fallbacks = [active, lastKnownGood].filter((name) => name !== null && name !== wish);
+    for (const name of new Set([wish, ...fallbacks])) {
+      const fault = await this.#bring(name ?? "", job);
+      if (fault === undefined) return name === wish ? `${name} is active` : `${name} is active instead of ${wish}`;
+      await this.ledger.write({ lastError: { at: this.#now(), scene: name, error: fault, restore: null } });
+    }
+    await this.#refuseAll("no scene is whole");
+    await this.ledger.write((state) => ({ transition: null, active: null, desired: state.desired }));
+    throw new Failure("scene_failed", this.state.lastError?.error ?? "no scene could be resumed");
+  }
+
+  /** Undefined when it is active; else why not. Nothing else is restored. */
+  async #bring(name: string, job: Job): Promise<string | undefined> {
+    try {
+      const registry = this.#options.registry();
+      const switching = { registry, scene: findScene(registry, name), isKeptAsIs: true };
+      const plan = await this.#plan(switching);
+      if (plan.problems.length > 0) return plan.problems.join("; ");
+      const isWhole = plan.start.length + plan.stop.length === 0;
+      if (isWhole && this.state.active === name && this.state.transition === null && this.state.desired === name) {
+        await this.#options.gateways.set(frontsOf(registry, switching.scene, this.state));
+        return undefined;
+      }
+      await this.ledger.write({ desired: name, transition: name });
+      await this.#switch(switching, plan, job);
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  /** The state is a guess: what is proved is served, nothing is started or stopped. */
+  async #reportOnly(registry: Registry): Promise<string> {
+    const { active } = this.state;
+    const scene = active === null ? undefined : registry.scenes.get(active);
+    if (scene !== undefined) {
+      const bad = (await observeAll(this.state, registry)).filter(({ condition }) => condition !== "healthy");
+      const unhealthy = new Map(bad.map(({ name, why }) => [name, why]));
+      await this.#options.gateways.set(frontsOf(registry, scene, this.state, unhealthy));
+    }
+    return `${this.ledger.doubt}: nothing is switched or stopped on what the version before it says; activate a scene to go on`;
+  }
+
+  async #endOrphans(emit: Emit): Promise<void> {
+    const { servers } = this.#options;
+    const known = new Set([...this.state.models.values()].flatMap(({ launchId }) => launchId ?? []));
+    for (const launchId of await servers.orphans(known)) {
+      const left = await servers.endOrphan(launchId, GRACE_MS);
+      emit({ kind: "note", text: left ?? `${launchId}, which no state knew, was ended`, ms: 0 });
+    }
+  }
+
+  /** Binds what runs to identities; starts and stops nothing. Throws scene_refused with every reason. */
+  adopt(name: string): Promise<void> {
+    return this.#alone(`an adoption of ${name}`, async () => {
+      const registry = this.#options.registry();
+      const scene = findScene(registry, name);
+      const models = await adoptScene(registry, scene, this.state);
+      await this.ledger.write((state) => ({
+        desired: name,
+        active: name,
+        transition: null,
+        lastError: null,
+        models,
+        lastKnownGood: state.active === name ? state.lastKnownGood : (state.active ?? state.lastKnownGood),
+      }));
+      await this.#options.gateways.set(frontsOf(registry, scene, this.state));
+    });
+  }
+
+  /** Throws scene_failed, naming what did not end. */
+  stop(job: Job): Promise<void> {
+    return this.#alone("a stop", async () => {
+      this.#refuseDoubt();
+      const { active, models } = this.state;
+      const legacy = [...models].find(([, record]) => record.legacy !== undefined);
+      if (legacy !== undefined)
+        throw new Failure("scene_refused", `${legacy[0]} is not stopped: ${legacy[1].legacy ?? ""}; stop it yourself`);
+      await this.ledger.write({ desired: null, transition: null });
+      await this.#refuseAll("the scene was stopped");
+      const began = this.#options.clock.monotonicMs();
+      await stopAll(this.#tools(job.emit, undefined), [...models.keys()], (model, phase, text = "") =>
+        job.emit({ kind: "model", model, phase, text, ms: this.#options.clock.monotonicMs() - began }),
+      );
+      await this.ledger.write((state) => ({ active: null, lastKnownGood: active ?? state.lastKnownGood }));
+    });
+  }
+
+  /** Starts one model of the active scene again, and serves it once it is healthy; what is wrong, else. */
+  restart(model: string, job: Job): Promise<string | undefined> {
+    const { active } = this.state;
+    if (active === null) return Promise.resolve("no scene is active");
+    return this.#alone(`a restart of ${model}`, () => this.#bring(active, job));
+  }
+
+  /** Tells the gateways what is healthy now. */
+  async serve(unhealthy: ReadonlyMap<string, string>): Promise<void> {
+    const { active } = this.state;
+    if (active === null || this.#busy !== undefined) return;
+    const registry = this.#options.registry();
+    const scene = registry.scenes.get(active);
+    if (scene !== undefined) await this.#options.gateways.set(frontsOf(registry, scene, this.state, unhealthy));
+  }
+
+  observe(): Promise<readonly Observed[]> {
+    return observeAll(this.state, this.#options.registry());
+  }
+
+  fronts(): readonly Front[] {
+    const registry = this.#options.registry();
+    const scene = registry.scenes.get(this.state.active ?? "");
+    return scene === undefined ? [] : frontsOf(registry, scene, this.state);
+  }
+
+  #refuseDoubt(): void {
+    const { doubt, isLost } = this.ledger;
+    if (doubt === undefined || !isLost) return;
+    const advice = "look at what runs (holdfast launch list), then move the file away";
+    throw new Failure("scene_refused", `${doubt}, and there is no good copy: ${advice}`);
+  }
+
+  #tools(emit: Emit, registry: Registry | undefined): SwitchTools {
+    const { servers, gateways, clock, available, onStep = () => Promise.resolve() } = this.#options;
+    const graceOf = (model: string): number => registry?.models.get(model)?.stopGraceMs ?? GRACE_MS;
+    return { servers, ledger: this.ledger, gateways, clock, emit, onStep, available, graceOf };
+  }
+
+  #now(): string {
+    return new Date(this.#options.clock.now()).toISOString();
+  }
+}
