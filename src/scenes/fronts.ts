@@ -18,13 +18,30 @@ export type Front = {
 export type GatewayPort = {
   /** Resolves once every address shows it. Throws when one cannot be listened on. */
   readonly set: (fronts: readonly Front[]) => Promise<void>;
+  /** Resolves when what went on with the former model has ended, or its drain is over. */
+  readonly drained: (signal: AbortSignal) => Promise<void>;
+  /** Why these addresses (HOST:PORT) could not be listened on. */
+  readonly problems: (listens: readonly string[]) => Promise<readonly string[]>;
+  readonly isUp: () => Promise<boolean>;
 };
-
-/** A node without gateways. */
-export const NO_GATEWAYS: GatewayPort = { set: () => Promise.resolve() };
 
 export function frontsAll(registry: Registry, shows: Front["shows"]): readonly Front[] {
   return [...registry.gateways.values()].map((gateway) => ({ gateway, shows }));
+}
+
+/** While models of a scene are started: what is kept is served on. */
+export function frontsDuring(
+  registry: Registry,
+  scene: Scene,
+  state: SceneState,
+  keep: readonly string[],
+): readonly Front[] {
+  const why = `the scene is switching to ${scene.name}`;
+  return frontsOf(registry, scene, state).map((front) => {
+    const { shows, gateway } = front;
+    const isKept = shows.kind === "serving" && keep.includes(shows.model.name);
+    return isKept || !scene.gateways.has(gateway.name) ? front : { gateway, shows: { kind: "holding", why } };
+  });
 }
 
 /** unhealthy: models that are not to be served now, with why. */

@@ -11,7 +11,7 @@ import type { Clock } from "../std/clock.ts";
 import { Failure, messageOf } from "../std/errors.ts";
 import { adoptScene } from "./adopt.ts";
 import type { Emit } from "./events.ts";
-import { type Front, frontsAll, frontsOf, type GatewayPort } from "./fronts.ts";
+import { type Front, frontsAll, frontsDuring, frontsOf, type GatewayPort } from "./fronts.ts";
 import { runHook } from "./hooks.ts";
 import type { LearnedNeeds } from "./learned.ts";
 import { type OnStep, SceneLedger } from "./ledger.ts";
@@ -89,7 +89,8 @@ export class Scenes {
     const running = observed.map((each) =>
       isKeptAsIs && each.condition === "healthy" ? { ...each, spec: specs.get(each.name) ?? each.spec } : each,
     );
-    return planSwitch({
+    const listens = [...registry.gateways.values()].map(({ listen }) => listen);
+    const plan = planSwitch({
       scene: scene.name,
       from: this.state.active,
       wanted,
@@ -100,6 +101,7 @@ export class Scenes {
         floorBytes: registry.floorBytes ?? 0,
       },
     });
+    return { ...plan, problems: [...plan.problems, ...(await this.#options.gateways.problems(listens))] };
   }
 
   /** Throws scene_busy, scene_refused (nothing changed), scene_failed (the former scene was restored, or not: the text says). */
@@ -149,7 +151,7 @@ export class Scenes {
     await carryOut(tools, {
       plan,
       models: registry.models,
-      holding: frontsAll(registry, { kind: "holding", why: `the scene is switching to ${scene.name}` }),
+      holding: frontsDuring(registry, scene, this.state, plan.keep),
       serving: () => frontsOf(registry, scene, this.state),
       signal,
     });
@@ -177,7 +179,7 @@ export class Scenes {
       await carryOut(this.#tools(job.emit, registry), {
         plan: { ...plan, isMakeBeforeBreak: false },
         models: registry.models,
-        holding: frontsAll(registry, { kind: "holding", why: `the scene is switching back to ${name}` }),
+        holding: frontsDuring(registry, scene, this.state, plan.keep),
         serving: () => frontsOf(registry, scene, this.state),
         signal: job.signal,
       });

@@ -52,9 +52,12 @@ export async function carryOut(tools: SwitchTools, input: SwitchInput): Promise<
     await tools.onStep("after the gateways were told");
   };
   for (const phase of phasesOf(plan)) {
-    if (phase === "hold") await flip(holding);
-    else if (phase === "flip") await flip(serving());
-    else if (phase === "stop") await stopAll(tools, plan.stop, say);
+    if (phase === "hold")
+      await flip(holding).then(() => (plan.stop.length > 0 ? tools.gateways.drained(input.signal) : undefined));
+    else if (phase === "flip") {
+      await flip(serving());
+      if (plan.isMakeBeforeBreak) await tools.gateways.drained(input.signal);
+    } else if (phase === "stop") await stopAll(tools, plan.stop, say);
     else await startAll(tools, input, say);
   }
 }
