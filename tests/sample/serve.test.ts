@@ -18,7 +18,7 @@ async function serve(t: TestContext, name: string, ...options: readonly string[]
   const { code, stdout } = await home.run(["sample", "write", name, "--out", file, ...options]);
   assert.equal(code, 0);
   assert.match(stdout, new RegExp(`iB; it answers "I am ${name}, `));
-  const running = home.start(["sample", "serve", "--model", file, "--port", "0"]);
+  const running = home.start(["sample", "serve", "--model", file, "--port", "0", "--context", "65536"]);
   const url = await until("it listens", () => /http:\S+/.exec(running.stderr())?.[0]);
   return { home, running, url };
 }
@@ -66,13 +66,28 @@ test("a client that goes away frees the server for the next, and SIGTERM in the 
   const gone = new AbortController();
   const left = await post(url, { stream: true }, gone.signal);
   await left.body?.getReader().read();
-  const waits = post(url, { max_tokens: 1 });
+  // The whole of the first answer would take longer than this.
+  const waits = post(url, { max_tokens: 1 }, AbortSignal.timeout(10_000));
   gone.abort();
   assert.equal((await waits).status, 200);
   const open = await post(url, { stream: true });
   await open.body?.getReader().read();
   running.process.kill("SIGTERM");
   assert.equal(await running.ended, 0);
+});
+
+test("more requests than wait in its queue are told to come again, and those that went away make room", async (t) => {
+  const { url } = await serve(t, "red", "--endless");
+  await until("it is ready", isReady(url));
+  const gone = new AbortController();
+  const first = await post(url, { stream: true }, gone.signal);
+  await first.body?.getReader().read();
+  const waiting = Array.from({ length: 64 }, () => post(url, {}, gone.signal).catch(() => undefined));
+  const refused = await Promise.race(waiting);
+  assert.deepEqual([refused?.status, refused?.headers.get("retry-after")], [429, "1"]);
+  gone.abort();
+  await Promise.all(waiting);
+  await until("there is room", async () => (await post(url, { max_tokens: 1 })).status === 200);
 });
 
 test("while it loads it says 503, and SIGTERM ends it with 0", async (t) => {
