@@ -13,6 +13,8 @@ type Options = { -readonly [Name in keyof StubModelOptions]: StubModelOptions[Na
 const options = readOptions(process.argv.slice(2));
 const counts = { connections: 0, asked: 0, answered: 0, cancelled: 0, eventsSent: 0, heldMb: 0 };
 const held: Buffer[] = [];
+/** By POST /control. */
+const released = Promise.withResolvers<void>();
 let isReady = false;
 let refuseUntil = 0;
 
@@ -65,6 +67,7 @@ async function readJson(request: http.IncomingMessage): Promise<Json> {
 function control(told: Json, response: http.ServerResponse): void {
   Object.assign(options, told);
   if (typeof told["refuseMs"] === "number") refuseUntil = performance.now() + told["refuseMs"];
+  if (told["hangs"] === false) released.resolve();
   if (typeof told["holdMb"] === "number") hold(told["holdMb"]);
   if (typeof told["growMbPerS"] === "number") grow(told["growMbPerS"]);
   send(response, 200, stats());
@@ -163,19 +166,16 @@ function compute(ms: number): void {
 /** In slices, so that it answers meanwhile. */
 async function load(until: number): Promise<void> {
   const { loadBy = "nothing" } = options;
-  const isBusy = loadBy === "cpu" || loadBy === "file";
+  const everyMs = { nothing: LONG_MS, output: 20, cpu: 1, file: 1 }[loadBy];
   const fs = loadBy === "file" ? await import("node:fs") : undefined;
   const fd = fs?.openSync(process.execPath, "r");
   const piece = Buffer.alloc(256 * 1024);
-  while (performance.now() < until) {
+  while (options.hangs === true || performance.now() < until) {
     if (loadBy === "output") process.stdout.write(`loading ${performance.now().toFixed(0)}\n`);
     if (loadBy === "cpu") compute(SLICE_MS);
-    if (fs !== undefined && fd !== undefined && fs.readSync(fd, piece) < piece.length)
-      fs.readSync(fd, piece, { position: 0 });
-    const left = until - performance.now();
-    await new Promise((resolve) =>
-      setTimeout(resolve, isBusy ? 1 : Math.min(left, loadBy === "output" ? 20 : LONG_MS)),
-    );
+    if (fs !== undefined && fd !== undefined) fs.readSync(fd, piece, { position: 0 });
+    const left = options.hangs === true ? LONG_MS : until - performance.now();
+    await pause(Math.min(left, everyMs), released.promise);
   }
 }
 
@@ -235,7 +235,7 @@ async function run({ leaked, parent }: { leaked?: unknown; parent?: unknown }): 
   if (options.listens === undefined || options.listens === "first") listen();
   if (options.holdMb !== undefined) hold(options.holdMb);
   if (options.printMbPerS !== undefined) print(options.printMbPerS);
-  await load(options.hangs === true ? Number.POSITIVE_INFINITY : (options.loadMs ?? 0));
+  await load(options.loadMs ?? 0);
   if (options.crashCode !== undefined) {
     process.stderr.write("stub: error loading model: it was told to\n");
     process.exit(options.crashCode);

@@ -55,9 +55,10 @@ function work(pid: number): { readonly ticks: number; readonly read: number } {
 }
 
 test("says 503 while it loads, then who it is; its marker changes by SIGUSR2 and by POST /control", async (t) => {
-  const stub = await start(t, { loadMs: 200, nextAlias: "blue" });
+  const stub = await start(t, { hangs: true, nextAlias: "blue" });
   assert.equal(await until("it listens", () => statusOf(`${stub.url}/health`)), 503);
   assert.equal(await probe(stub.port, "red"), "silent");
+  await stub.control({ hangs: false });
   await until("it is ready", () => isReady(stub));
   assert.deepEqual([await probe(stub.port, "red"), await probe(stub.port, "blue")], ["equal", "other"]);
   stub.process.kill("SIGUSR2");
@@ -113,8 +114,8 @@ test("a deaf one takes a connection and says nothing", async (t) => {
 test("a stop: ignored, or long, or a server that outlives who was stopped, or one that only lives", async (t) => {
   const ignoring = await startReady(t, { ignoresTerm: true });
   const lingering = await startReady(t, { lingerMs: 60_000 });
-  const leaking = await startReady(t, { leaks: "server", leakMs: 300 });
-  const holding = await startReady(t, { leaks: "holder", leakMs: 300, leakMb: 1 });
+  const leaking = await startReady(t, { leaks: "server", leakMs: 20_000 });
+  const holding = await startReady(t, { leaks: "holder", leakMs: 50, leakMb: 1 });
   const all = [ignoring, lingering, leaking, holding];
   const server = (await leaking.stats()).pid;
   assert.notEqual(server, leaking.process.pid);
@@ -126,8 +127,9 @@ test("a stop: ignored, or long, or a server that outlives who was stopped, or on
   assert.equal(await statusOf(`${leaking.url}/health`), 200);
   assert.equal(holderOf(new Set(reachedBy(listListeners(), "127.0.0.1", leaking.port).map((at) => at.inode))), server);
   assert.deepEqual([await isReady(ignoring), await isReady(lingering)], [true, true]);
-  await until("the server ends by itself", isGone(leaking.port));
-  await until("the holder too", () => readProcessStat(Number(child)) === undefined);
+  await leaking.control({ exitCode: 0 });
+  await until("the server is gone", isGone(leaking.port));
+  await until("the holder ends by itself", () => readProcessStat(Number(child)) === undefined);
 });
 
 test("a stream has its events, gap and silence; a client that goes away in a silence is counted at once", async (t) => {

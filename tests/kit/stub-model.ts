@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scripted model server for tests, by its command line: stub-model-main.ts does what these options say and nothing else.
 // It says 503 while it loads, then its alias in /v1/models and "I am ALIAS." to each question. GET /stats tells what it
-// counted; POST /control changes what it does: { alias, isDeaf, refuseMs, holdMb, growMbPerS, exitCode }. SIGTERM ends it with 0.
+// counted; POST /control changes what it does: { alias, hangs, isDeaf, refuseMs, holdMb, growMbPerS, exitCode }. SIGTERM ends it
+// with 0.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +25,7 @@ export type StubModelOptions = {
   readonly loadMs?: number;
   /** Meanwhile: nothing that shows (the default), computing, reading a file, or printing lines. */
   readonly loadBy?: "nothing" | "cpu" | "file" | "output";
-  /** Is never ready. */
+  /** Is never ready, or when POST /control says hangs: false. */
   readonly hangs?: boolean;
   /** Ends with this exit code instead of becoming ready. */
   readonly crashCode?: number;
