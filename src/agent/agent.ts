@@ -328,7 +328,9 @@ class Agent {
     const { launcher, onStop, stopGraceMs } = this.#options;
     if (this.#modeOf(onStop) !== "release") return;
     const found = await Promise.all((await launcher.list()).map((launchId) => launcher.adopt(launchId)));
-    const alive = found.flatMap((adopted) => (isRunning(adopted) ? [adopted.launch] : []));
+    // Model servers outlive the agent.
+    const jobs = found.filter(({ spec }) => spec?.purpose.kind === "attempt");
+    const alive = jobs.flatMap((adopted) => (isRunning(adopted) ? [adopted.launch] : []));
     await Promise.all(
       alive.map(async (launch) => {
         writeStopReason(launch.directory, "release");

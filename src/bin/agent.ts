@@ -20,6 +20,7 @@ import {
 } from "../enrol/agent-config.ts";
 import { finishPairing, pair, whyRefused } from "../enrol/enrol.ts";
 import { Boundary, BOUNDARY_TENANT } from "../boundary/boundary.ts";
+import { startScenes } from "./agent-scenes.ts";
 import { openLocker } from "./locker.ts";
 import { keepNext, loadOrDrawNext } from "../enrol/next-credential.ts";
 import {
@@ -56,6 +57,8 @@ export type AgentCommand = {
   readonly nodeKeyStdin?: boolean;
   /** Ends when standard input does: its parent holds the other end. */
   readonly lifeline?: boolean;
+  /** Without a controller: keeps the scenes of this machine, and runs no jobs. */
+  readonly alone?: boolean;
   /** Dies with exit code 137 right after a claim: for demonstrations. */
   readonly dieAfterClaim?: boolean;
 };
@@ -78,6 +81,7 @@ export async function runAgentCommand(
   makeDirectory(nodeDirectory(root), 0o700);
   await using stack = new AsyncDisposableStack();
   stack.defer(lockRoot(root));
+  if (options.alone === true) return await runAlone(options, env, { root, log, signal, stack });
   finishPairing(root);
   const piped =
     options.nodeKeyStdin === true || (secrets.code === undefined && needsCode(options, root))
@@ -97,6 +101,7 @@ export async function runAgentCommand(
     clock: systemClock,
     ceilings: { outputBytes: options.outputBytesMax ?? OUTPUT_BYTES_MAX },
   });
+  stack.use(await startScenes({ root, env, log }));
   const scanner = deviceScanner(systemClock);
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
   if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
@@ -120,6 +125,27 @@ export async function runAgentCommand(
   };
   const end = await runAgent(agent, stopping);
   if (end.kind === "refused") throw end.reason;
+  return 0;
+}
+
+type Alone = {
+  readonly root: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly stack: AsyncDisposableStack;
+};
+
+/** Scenes only, without a controller: no pairing, no jobs. */
+async function runAlone(
+  options: AgentCommand,
+  env: NodeJS.ProcessEnv,
+  { root, log, signal, stack }: Alone,
+): Promise<number> {
+  const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
+  stack.use(await startScenes({ root, env, log }));
+  log.info({ root }, "keeping scenes, without a controller");
+  if (!stopping.aborted) await new Promise((resolve) => stopping.addEventListener("abort", resolve, { once: true }));
+  log.info({}, "stopped; the models run on");
   return 0;
 }
 

@@ -67,6 +67,7 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
     .option("--output-limit <size>", "stop a job whose output files grow beyond this (default: 1GiB)", parseSize)
     .option("--stop-file <file>", "stop when this file appears (default: ROOT/node/stop)")
     .option("--locker-slot <directory>", "where the locker lies; repeat it with a directory on another disk", parseEach)
+    .option("--alone", "keep the scenes of this machine without a controller, and run no jobs")
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
     .addOption(new Option("--lifeline").hideHelp())

@@ -156,6 +156,7 @@ export type Programs = {
     readonly stopFile?: string;
     readonly lockerSlots?: readonly string[];
     readonly nodeKeyStdin?: boolean;
+    readonly alone?: boolean;
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;
   }) => Promise<number>;

@@ -10,8 +10,19 @@ export function planText(plan: Plan): string {
   const lines = [`${from ?? "nothing"} → ${scene}`];
   for (const model of keep) lines.push(`  keep   ${model}`);
   for (const step of steps)
-    if (step.kind === "start" || step.kind === "stop") lines.push(`  ${step.kind.padEnd(6)} ${step.model}`);
-    else lines.push(step.kind === "flip" ? "  flip   the gateways to it" : `  hold   new connections: ${step.why}`);
+    switch (step.kind) {
+      case "forget":
+        lines.push(`  forget ${step.model}, which died`);
+        break;
+      case "hold":
+        lines.push(`  hold   new connections: ${step.why}`);
+        break;
+      case "flip":
+        lines.push("  flip   the gateways to it");
+        break;
+      default:
+        lines.push(`  ${step.kind.padEnd(6)} ${step.model}`);
+    }
   if (steps.length === 0) lines.push("  nothing is to be done");
   if (isMakeBeforeBreak) lines.push("The target is proved before anything is stopped.");
   const unknown = memory.unknown.length === 0 ? "" : `; nobody knows what ${memory.unknown.join(" and ")} need`;

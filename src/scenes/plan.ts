@@ -35,6 +35,8 @@ export type PlanInput = {
 };
 
 export type Step =
+  /** What is left of one that died is cleared away. */
+  | { readonly kind: "forget"; readonly model: string }
   | { readonly kind: "hold"; readonly why: string }
   | { readonly kind: "stop"; readonly model: string }
   | { readonly kind: "start"; readonly model: string }
@@ -57,6 +59,8 @@ export type Plan = {
   readonly keep: readonly string[];
   readonly stop: readonly string[];
   readonly start: readonly string[];
+  /** Died, and not part of the target. */
+  readonly forget: readonly string[];
   /** The target is started and proved before anything is stopped. */
   readonly isMakeBeforeBreak: boolean;
   readonly steps: readonly Step[];
@@ -70,6 +74,8 @@ export function planSwitch(input: PlanInput): Plan {
   const keep = wanted.filter((model) => isKept(model, running)).map(({ name }) => name);
   const start = wanted.filter(({ name }) => !keep.includes(name));
   const stop = running.filter(({ name, condition }) => condition !== "dead" && !keep.includes(name));
+  const names = wanted.map(({ name }) => name);
+  const forget = running.filter(({ name, condition }) => condition === "dead" && !names.includes(name));
   const sums: Memory = {
     ...memory,
     freedBytes: sum(stop.map(({ usedBytes }) => usedBytes)),
@@ -81,15 +87,17 @@ export function planSwitch(input: PlanInput): Plan {
   const starts = start.map(({ name }): Step => ({ kind: "start", model: name }));
   const hold: readonly Step[] =
     stop.length + start.length === 0 ? [] : [{ kind: "hold", why: `switching to ${scene}` }];
+  const forgets = forget.map(({ name }): Step => ({ kind: "forget", model: name }));
   const steps: readonly Step[] = isMakeBeforeBreak
-    ? [...starts, { kind: "flip" }, ...stops]
-    : [...hold, ...stops, ...starts, { kind: "flip" }];
+    ? [...forgets, ...starts, { kind: "flip" }, ...stops]
+    : [...forgets, ...hold, ...stops, ...starts, { kind: "flip" }];
   return {
     scene,
     from,
     keep,
     stop: stop.map(({ name }) => name),
     start: start.map(({ name }) => name),
+    forget: forget.map(({ name }) => name),
     isMakeBeforeBreak,
     steps,
     memory: sums,

@@ -41,8 +41,12 @@ export type ScenesOptions = {
 const GRACE_MS = 10_000;
 
 export type Job = { readonly emit: Emit; readonly signal: AbortSignal };
-/** isKeptAsIs: what is healthy stays, whatever its line in scenes.yaml says by now. */
-type Switching = { readonly registry: Registry; readonly scene: Scene; readonly isKeptAsIs: boolean };
+type Switching = {
+  readonly registry: Registry;
+  readonly scene: Scene;
+  /** What is healthy stays, whatever its line in scenes.yaml says by now. */
+  readonly isKeptAsIs: boolean;
+};
 
 export class Scenes {
   readonly #options: ScenesOptions;
@@ -147,7 +151,12 @@ export class Scenes {
   async #switch({ registry, scene }: Switching, plan: Plan, { emit, signal }: Job): Promise<void> {
     const { servers } = this.#options;
     const tools = this.#tools(emit, registry);
-    await runHook({ servers, ledger: this.ledger, scene, which: "before", emit });
+    // A model of the active scene that is started again is no switch.
+    const hook = async (which: "before" | "after"): Promise<void> =>
+      plan.from === scene.name && plan.keep.length > 0
+        ? undefined
+        : runHook({ servers, ledger: this.ledger, scene, which, emit });
+    await hook("before");
     await carryOut(tools, {
       plan,
       models: registry.models,
@@ -155,7 +164,7 @@ export class Scenes {
       serving: () => frontsOf(registry, scene, this.state),
       signal,
     });
-    await runHook({ servers, ledger: this.ledger, scene, which: "after", emit });
+    await hook("after");
     await this.ledger.write((state) => ({
       active: scene.name,
       transition: null,
@@ -232,7 +241,7 @@ export class Scenes {
       const switching = { registry, scene: findScene(registry, name), isKeptAsIs: true };
       const plan = await this.#plan(switching);
       if (plan.problems.length > 0) return plan.problems.join("; ");
-      const isWhole = plan.start.length + plan.stop.length === 0;
+      const isWhole = plan.start.length + plan.stop.length + plan.forget.length === 0;
       if (isWhole && this.state.active === name && this.state.transition === null && this.state.desired === name) {
         await this.#options.gateways.set(frontsOf(registry, switching.scene, this.state));
         return undefined;
@@ -302,11 +311,25 @@ export class Scenes {
     });
   }
 
-  /** Starts one model of the active scene again, and serves it once it is healthy; what is wrong, else. */
+  /** Starts again what does not run of the active scene, and serves it once it is healthy; what is wrong, else. */
   restart(model: string, job: Job): Promise<string | undefined> {
     const { active } = this.state;
     if (active === null) return Promise.resolve("no scene is active");
-    return this.#alone(`a restart of ${model}`, () => this.#bring(active, job));
+    return this.#alone(`a restart of ${model}`, async () => {
+      const fault = await this.#bring(active, job);
+      if (fault !== undefined) await this.ledger.write({ transition: null });
+      return fault;
+    });
+  }
+
+  async noteError(error: string): Promise<void> {
+    const { active } = this.state;
+    await this.ledger.write({ lastError: { at: this.#now(), scene: active, error, restore: null } });
+  }
+
+  /** True on a node without gateways. */
+  areGatewaysUp(): Promise<boolean> {
+    return this.#options.registry().gateways.size === 0 ? Promise.resolve(true) : this.#options.gateways.isUp();
   }
 
   /** Tells the gateways what is healthy now. */

@@ -40,7 +40,7 @@ const RECOVERY_LOOK_MS = 100;
 
 /** Throws scene_failed with every fault of the phase that failed. */
 export async function carryOut(tools: SwitchTools, input: SwitchInput): Promise<void> {
-  const { plan, holding, serving } = input;
+  const { plan, holding, serving, signal } = input;
   const began = tools.clock.monotonicMs();
   const say = (model: string, phase: ModelPhase, text = ""): void =>
     tools.emit({ kind: "model", model, phase, text, ms: tools.clock.monotonicMs() - began });
@@ -51,15 +51,28 @@ export async function carryOut(tools: SwitchTools, input: SwitchInput): Promise<
     await tools.gateways.set(fronts);
     await tools.onStep("after the gateways were told");
   };
-  for (const phase of phasesOf(plan)) {
-    if (phase === "hold")
-      await flip(holding).then(() => (plan.stop.length > 0 ? tools.gateways.drained(input.signal) : undefined));
-    else if (phase === "flip") {
-      await flip(serving());
-      if (plan.isMakeBeforeBreak) await tools.gateways.drained(input.signal);
-    } else if (phase === "stop") await stopAll(tools, plan.stop, say);
-    else await startAll(tools, input, say);
-  }
+  for (const phase of phasesOf(plan))
+    switch (phase) {
+      case "forget":
+        await stopAll(tools, plan.forget, () => {});
+        break;
+      case "hold":
+        await flip(holding);
+        if (plan.stop.length > 0) await tools.gateways.drained(signal);
+        break;
+      case "stop":
+        await stopAll(tools, plan.stop, say);
+        break;
+      case "start":
+        await startAll(tools, input, say);
+        break;
+      case "flip":
+        await flip(serving());
+        if (plan.isMakeBeforeBreak) await tools.gateways.drained(signal);
+        break;
+      default:
+        phase satisfies never;
+    }
 }
 
 /** Stops and starts of one kind stand together in a plan, and run side by side. */
@@ -153,7 +166,11 @@ export async function startOne({ tools, model, scene, say, signal }: StartOne): 
 }
 
 async function launchOne(tools: SwitchTools, model: Model, scene: string): Promise<StartedModel> {
-  const { servers, ledger, onStep } = tools;
+  const { servers, ledger, onStep, graceOf } = tools;
+  // What is left of one that died; its record makes room for the next.
+  const before = ledger.state.models.get(model.name);
+  const left = before === undefined ? undefined : await servers.stop(before, graceOf(model.name));
+  if (left !== undefined) throw new Failure("scene_failed", left);
   for (;;) {
     const generation = await ledger.nextGeneration();
     await onStep(`before ${model.name} is started`);
