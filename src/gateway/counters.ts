@@ -78,7 +78,7 @@ export type FrontCounters = {
   readonly listen: string;
   readonly counters: Counters;
   readonly isProved: boolean;
-  readonly heldBytes: number;
+  readonly waitingBytes: number;
 };
 
 type Sample = readonly [labels: string, value: number];
@@ -120,9 +120,12 @@ export function prometheusText(fronts: readonly FrontCounters[]): string {
     "Client connections that had to wait for a model.",
     one(({ heldTotal }) => heldTotal),
   );
-  metric("held_bytes", "gauge", "Bytes that held clients have sent and that wait.", ({ heldBytes }) => [
-    ["{}", heldBytes],
-  ]);
+  metric(
+    "waiting_bytes",
+    "gauge",
+    "Bytes that were read and not yet written, of all connections.",
+    ({ waitingBytes }) => [["{}", waitingBytes]],
+  );
   metric("bytes_total", "counter", "Bytes that passed, by where they came from.", ({ counters }) => [
     ['{from="client"}', counters.bytesFromClients],
     ['{from="upstream"}', counters.bytesFromUpstream],

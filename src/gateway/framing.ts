@@ -4,7 +4,7 @@
 // Source: RFC 9112, "Message Body Length".
 
 /** A head longer than this is nobody's HTTP. */
-const HEAD_BYTES_MAX = 64 * 1024;
+const HEAD_BYTES_MAX = 32 * 1024;
 const CHUNK_LINE_MAX = 4096;
 /** Requests that were sent before the answer to the first came. */
 const PIPELINE_MAX = 1024;

@@ -131,8 +131,9 @@ export class RunningFront {
     return this.#current?.proof.state.kind === "proved";
   }
 
-  get heldBytes(): number {
-    return [...this.#held.keys()].reduce((sum, { waitingBytes }) => sum + waitingBytes, 0);
+  /** Bytes that were read and that no kernel has taken yet, of all connections. */
+  get waitingBytes(): number {
+    return [...this.#connections.keys()].reduce((sum, { waitingBytes }) => sum + waitingBytes, 0);
   }
 
   /** No new connections; those that are there drain. Resolves when the last one is gone. */

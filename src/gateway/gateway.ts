@@ -60,6 +60,11 @@ export class Gateway {
     };
   }
 
+  /** Bytes that were read and that no kernel has taken yet, of all connections. */
+  get waitingBytes(): number {
+    return [...this.#fronts.values()].reduce((sum, front) => sum + front.waitingBytes, 0);
+  }
+
   /** Prometheus text. */
   metrics(): string {
     return prometheusText([...this.#fronts.values()]);
