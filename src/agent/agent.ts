@@ -37,6 +37,11 @@ export type AgentOptions = {
   readonly stopGraceMs: number;
   /** What both output files of an attempt may hold on this node's disk; beyond it the job is stopped. */
   readonly outputBytesMax: number;
+  /** The memory floor of the node: under it nothing is claimed, and jobs are given up. */
+  readonly pressure?: {
+    readonly isUnder: () => boolean;
+    readonly setJobs: (jobs: () => readonly { readonly name: string; readonly giveUp: () => Promise<void> }[]) => void;
+  };
   /** Replaces the node's credential; undefined when this agent does not keep it in a file of its own. */
   readonly rotate: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Called with claimed jobs before anything is done with them: for demonstrations of a sudden death. */
@@ -74,6 +79,16 @@ class Agent {
 
   constructor(options: AgentOptions, stopping: AbortSignal) {
     this.#options = options;
+    // The newest first: it has the least to lose.
+    options.pressure?.setJobs(() =>
+      [...this.#attempts.values()].toReversed().map(({ attempt, done }) => ({
+        name: `job ${attempt.lease.jobId}`,
+        giveUp: async () => {
+          await attempt.stop("release");
+          await done;
+        },
+      })),
+    );
     this.#stopping = AbortSignal.any([stopping, options.link.refused]);
   }
 
@@ -296,7 +311,8 @@ class Agent {
     for (let number = 1; !this.#stopping.aborted; ) {
       const changed = this.#changed.signal;
       const max = Math.min(CLAIM_MAX, slots - this.#attempts.size);
-      if (max <= 0 || this.#isDraining || boundary.state.kind !== "trusted") {
+      const mayClaim = boundary.state.kind === "trusted" && this.#options.pressure?.isUnder() !== true;
+      if (max <= 0 || this.#isDraining || !mayClaim) {
         await clock.sleep(session.heartbeatMs, AbortSignal.any([this.#stopping, changed]));
         continue;
       }

@@ -57,6 +57,8 @@ export type AgentCommand = {
   readonly nodeKeyStdin?: boolean;
   /** Ends when standard input does: its parent holds the other end. */
   readonly lifeline?: boolean;
+  /** Memory that stays available; in place of the floor in scenes.yaml. */
+  readonly floorBytes?: number;
   /** Without a controller: keeps the scenes of this machine, and runs no jobs. */
   readonly alone?: boolean;
   /** Dies with exit code 137 right after a claim: for demonstrations. */
@@ -101,7 +103,7 @@ export async function runAgentCommand(
     clock: systemClock,
     ceilings: { outputBytes: options.outputBytesMax ?? OUTPUT_BYTES_MAX },
   });
-  stack.use(await startScenes({ root, env, log }));
+  const scenes = stack.use(await startScenes({ root, env, log, ...floorFrom(options) }));
   const scanner = deviceScanner(systemClock);
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
   if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
@@ -111,6 +113,7 @@ export async function runAgentCommand(
     launcher,
     link,
     boundary,
+    pressure: scenes.pressure,
     boundaryReport: () => reportOfBoundary(boundary, config.nodeId, key),
     ownEvidence: (told) => ownEvidence(told, config.nodeId, key),
     clock: systemClock,
@@ -128,6 +131,10 @@ export async function runAgentCommand(
   return 0;
 }
 
+function floorFrom({ floorBytes }: AgentCommand): { readonly floorBytes?: number } {
+  return floorBytes === undefined ? {} : { floorBytes };
+}
+
 type Alone = {
   readonly root: string;
   readonly log: Log;
@@ -142,7 +149,7 @@ async function runAlone(
   { root, log, signal, stack }: Alone,
 ): Promise<number> {
   const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
-  stack.use(await startScenes({ root, env, log }));
+  stack.use(await startScenes({ root, env, log, ...floorFrom(options) }));
   log.info({ root }, "keeping scenes, without a controller");
   if (!stopping.aborted) await new Promise((resolve) => stopping.addEventListener("abort", resolve, { once: true }));
   log.info({}, "stopped; the models run on");

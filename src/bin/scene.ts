@@ -43,6 +43,7 @@ export async function sceneOperation(
 
 export type OpenScenes = AsyncDisposable & {
   readonly context: Omit<OperationContext, "agentPid">;
+  readonly registry: () => Registry;
   readonly gateways: GatewayPort;
   readonly servers: Servers;
   readonly learned: LearnedNeeds;
@@ -88,6 +89,7 @@ export async function openScenes({ root, env, onStep }: OpenScenesOptions): Prom
   });
   return {
     context: { root, scenes, available: availableMemory },
+    registry,
     gateways,
     servers,
     learned,

@@ -67,6 +67,11 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
     .option("--output-limit <size>", "stop a job whose output files grow beyond this (default: 1GiB)", parseSize)
     .option("--stop-file <file>", "stop when this file appears (default: ROOT/node/stop)")
     .option("--locker-slot <directory>", "where the locker lies; repeat it with a directory on another disk", parseEach)
+    .option(
+      "--floor <size>",
+      "memory that stays available; a bare number is GiB (default: floor in scenes.yaml)",
+      (text) => parseSize(/^\d+(\.\d+)?$/.test(text) ? `${text}GiB` : text),
+    )
     .option("--alone", "keep the scenes of this machine without a controller, and run no jobs")
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
@@ -77,11 +82,18 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
         stopGrace,
         outputLimit,
         lockerSlot,
+        floor,
         ...options
-      }: OptionsOf<"agent"> & { stopGrace?: number; outputLimit?: number; lockerSlot?: readonly string[] }) =>
+      }: OptionsOf<"agent"> & {
+        stopGrace?: number;
+        outputLimit?: number;
+        lockerSlot?: readonly string[];
+        floor?: number;
+      }) =>
         setExitCode(
           await programs.agent({
             ...options,
+            ...(floor === undefined ? {} : { floorBytes: floor }),
             ...(lockerSlot === undefined ? {} : { lockerSlots: lockerSlot }),
             ...(stopGrace === undefined ? {} : { stopGraceMs: stopGrace }),
             ...(outputLimit === undefined ? {} : { outputBytesMax: outputLimit }),

@@ -157,6 +157,7 @@ export type Programs = {
     readonly lockerSlots?: readonly string[];
     readonly nodeKeyStdin?: boolean;
     readonly alone?: boolean;
+    readonly floorBytes?: number;
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;
   }) => Promise<number>;

@@ -40,10 +40,14 @@ export type KeeperOptions = {
   readonly scenes: Scenes;
   readonly servers: Servers;
   readonly learned: LearnedNeeds;
+  /** Nothing is started while memory is short. */
+  readonly mayStart: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly times?: KeeperTimes;
 };
+
+type Unserved = Pick<Observed, "name" | "condition" | "why">;
 
 type Health = {
   /** Monotonic times of the restarts that count. */
@@ -120,7 +124,19 @@ export class Keeper implements AsyncDisposable {
         learned.note(record.spec, anonymous + swapped);
       }
     await this.#show(observed);
-    for (const each of observed) if (this.#needsRestart(each)) await this.#restart(each);
+    if (!this.#options.mayStart()) return;
+    for (const each of [...observed, ...this.#missing(observed)])
+      if (this.#needsRestart(each)) await this.#restart(each);
+  }
+
+  /** Models of the active scene that the state does not know: given up for a while. */
+  #missing(observed: readonly Observed[]): readonly Unserved[] {
+    const known = new Set(observed.map(({ name }) => name));
+    const why = "it was stopped for want of memory";
+    return this.#options.scenes
+      .activeModels()
+      .filter((name) => !known.has(name))
+      .map((name) => ({ name, condition: "dead", why }));
   }
 
   /** The gateways are told when what is healthy changes, and now and then: one that died must come back. */
@@ -152,7 +168,7 @@ export class Keeper implements AsyncDisposable {
     return health;
   }
 
-  #needsRestart({ name, condition, why }: Observed): boolean {
+  #needsRestart({ name, condition, why }: Unserved): boolean {
     const { clock } = this.#options;
     const health = this.#healthOf(name);
     if (condition === "healthy" || condition === "legacy") {
@@ -163,7 +179,7 @@ export class Keeper implements AsyncDisposable {
     return health.misses >= MISSES_MAX && !health.hasGivenUp && clock.monotonicMs() >= health.nextAt;
   }
 
-  async #restart({ name, why }: Observed): Promise<void> {
+  async #restart({ name, why }: Unserved): Promise<void> {
     const { scenes, clock, log } = this.#options;
     const { budget, budgetMs, backoffFirstMs, backoffMaxMs } = this.#times;
     const health = this.#healthOf(name);

@@ -52,6 +52,7 @@ export class Scenes {
   readonly #options: ScenesOptions;
   readonly ledger: SceneLedger;
   #busy: string | undefined;
+  #abort = new AbortController();
 
   constructor(options: ScenesOptions) {
     this.#options = options;
@@ -71,6 +72,7 @@ export class Scenes {
   async #alone<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
     if (this.#busy !== undefined) throw new Failure("scene_busy", `${this.#busy} is not over yet`);
     this.#busy = what;
+    this.#abort = new AbortController();
     try {
       return await work();
     } finally {
@@ -135,7 +137,7 @@ export class Scenes {
   }): Promise<void> {
     const { switching, plan, job, desired, active } = input;
     try {
-      await this.#switch(switching, plan, job);
+      await this.#switch(switching, plan, { ...job, signal: AbortSignal.any([job.signal, this.#abort.signal]) });
     } catch (error) {
       const restore = await this.#restore(active, { ...job, signal: new AbortController().signal });
       const lastError = { at: this.#now(), scene: switching.scene.name, error: messageOf(error), restore };
@@ -322,9 +324,36 @@ export class Scenes {
     });
   }
 
+  /** A switch that is under way fails, and the former scene is restored once there is memory for it. */
+  abortSwitch(): void {
+    this.#abort.abort();
+  }
+
+  /** Stops one model of the active scene for the good of the machine; it is started again when that is over. */
+  shed(model: string, why: string): Promise<void> {
+    return this.#alone(`giving up ${model}`, async () => {
+      await stopAll(
+        this.#tools(() => {}, undefined),
+        [model],
+        () => {},
+      );
+      await this.noteError(`${model} was stopped: ${why}`);
+    });
+  }
+
   async noteError(error: string): Promise<void> {
     const { active } = this.state;
     await this.ledger.write({ lastError: { at: this.#now(), scene: active, error, restore: null } });
+  }
+
+  /** Of the active scene, the most important first; none when scenes.yaml does not tell. */
+  activeModels(): readonly string[] {
+    const { active } = this.state;
+    try {
+      return active === null ? [] : (this.#options.registry().scenes.get(active)?.models ?? []);
+    } catch {
+      return [];
+    }
   }
 
   /** True on a node without gateways. */

@@ -60,3 +60,17 @@ function readOrEmpty(file: string): string {
     return "";
   }
 }
+
+/** Who uses the most memory of this machine, for people. */
+export function largestUsers(
+  pids: readonly number[],
+  count: number,
+): readonly { readonly pid: number; readonly bytes: number }[] {
+  return pids
+    .map((pid) => {
+      const { anonymous, swapped } = memoryOf([pid]);
+      return { pid, bytes: anonymous + swapped };
+    })
+    .toSorted((a, b) => b.bytes - a.bytes)
+    .slice(0, count);
+}

@@ -6,10 +6,11 @@ import { startScenes } from "../../src/bin/agent-scenes.ts";
 import { openScenes } from "../../src/bin/scene.ts";
 import { stderrLog } from "../../src/bin/logs.ts";
 
-const { root, dieAt, activate } = JSON.parse(process.argv[2] ?? "{}") as {
+const { root, dieAt, activate, floorBytes } = JSON.parse(process.argv[2] ?? "{}") as {
   root: string;
   dieAt?: number;
   activate?: string;
+  floorBytes?: number;
 };
 
 let steps = 0;
@@ -27,7 +28,14 @@ const keepAlive = setInterval(() => {}, 60_000);
 if (activate === undefined) {
   const times = { healthMs: 200, backoffFirstMs: 20, backoffMaxMs: 200, budget: 3, budgetMs: 60_000 };
   const log = await stderrLog({});
-  const scenes = await startScenes({ root, env: process.env, log, times, onStep });
+  const scenes = await startScenes({
+    root,
+    env: process.env,
+    log,
+    times,
+    onStep,
+    ...(floorBytes === undefined ? {} : { floorBytes }),
+  });
   process.stderr.write("ready\n");
   await new Promise((resolve) => stop.signal.addEventListener("abort", resolve, { once: true }));
   await scenes[Symbol.asyncDispose]();

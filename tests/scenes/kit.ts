@@ -27,6 +27,8 @@ export type AgentOptions = {
   readonly dieAt?: number;
   /** Instead of a scene that is kept: this one is activated once, then the process ends. */
   readonly activate?: string;
+  /** In bytes. */
+  readonly floorBytes?: number;
 };
 
 export type Agent = {
