@@ -172,7 +172,7 @@ export async function benchBoundary(options: BenchOptions): Promise<readonly Mea
     line(`${TOGETHER} starts together, ${options.slots} slots, p99`, "many", 0.99),
     {
       measure: `durable starts, ${options.slots} slots, ${TOGETHER} together`,
-      unit: "starts per second",
+      unit: "microseconds",
       us: Math.round(together),
       peers: {
         "starts per second": Math.round(1e6 / together),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// npm run bench -- boundary [--json] [--rounds N] [--directory D]: what docs/benchmarks.md says, measured again. Rule: peers are
+// npm run bench -- boundary|gateway [--json] [--rounds N] [--directory D]: what docs/benchmarks.md says, measured again. Rule: peers are
 // measured in the same run, in interleaved rounds; with --json one object a line. Exit 1 when a goal was missed.
 
 import fs from "node:fs";
@@ -7,9 +7,13 @@ import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { benchBoundary, type Measure } from "../bench/boundary.ts";
+import { benchGateway } from "../bench/gateway.ts";
 
-const BENCHES: { readonly [name: string]: (directory: string, rounds: number) => Promise<readonly Measure[]> } = {
-  boundary: async (directory, rounds) => [
+type Bench = (directory: string, rounds: number | undefined) => Promise<readonly Measure[]>;
+
+const BENCHES: { readonly [name: string]: Bench } = {
+  gateway: (directory, rounds = 5) => benchGateway({ directory, rounds }),
+  boundary: async (directory, rounds = 30) => [
     ...(await benchBoundary({ directory: path.join(directory, "one"), rounds, slots: 1 })),
     ...(await benchBoundary({ directory: path.join(directory, "two"), rounds, slots: 2 })),
   ],
@@ -21,8 +25,8 @@ const { values, positionals } = parseArgs({
 });
 const [name = ""] = positionals;
 const bench = BENCHES[name];
-const rounds = Number(values.rounds ?? 30);
-if (bench === undefined || !Number.isSafeInteger(rounds) || rounds < 1) {
+const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+if (bench === undefined || (rounds !== undefined && !(Number.isSafeInteger(rounds) && rounds >= 1))) {
   process.stderr.write(
     `usage: npm run bench -- ${Object.keys(BENCHES).join("|")} [--json] [--rounds N] [--directory D]\n`,
   );
@@ -32,9 +36,9 @@ const directory = fs.mkdtempSync(path.join(values.directory ?? os.tmpdir(), "ben
 try {
   for (const sub of ["one", "two"]) fs.mkdirSync(path.join(directory, sub));
   for (const measure of await bench(directory, rounds)) {
-    const { measure: what, us, peers, ratio, goal, met } = measure;
+    const { measure: what, unit, us, peers, ratio, goal, met } = measure;
     const others = Object.entries(peers).map(([peer, number]) => `${peer} ${number}`);
-    const text = `${what}: ${us} µs (${others.join(", ")}), ratio ${ratio}${goal === "" ? "" : `, goal ${goal}: ${met ? "met" : "missed"}`}`;
+    const text = `${what}: ${us} ${unit} (${others.join(", ")}), ratio ${ratio}${goal === "" ? "" : `, goal ${goal}: ${met ? "met" : "missed"}`}`;
     process.stdout.write(`${values.json ? JSON.stringify(measure) : text}\n`);
     if (!met) process.exitCode = 1;
   }

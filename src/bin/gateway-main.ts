@@ -7,16 +7,17 @@ import { errorRow } from "../protocol/errors.ts";
 import { codeOf, messageOf } from "../std/errors.ts";
 import { runGateway } from "./gateway.ts";
 
-const { values } = parseArgs({ options: { control: { type: "string" }, drain: { type: "string" } } });
+const text = { type: "string" } as const;
+const { values } = parseArgs({ options: { control: text, listen: text, upstream: text, drain: text } });
 const stop = new AbortController();
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
 // Whoever launched it may be gone: that must not end it.
 process.on("SIGHUP", () => {});
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 try {
-  const drainMs = values.drain === undefined ? {} : { drainMs: Number(values.drain) };
-  const control = values.control === undefined ? {} : { control: values.control };
-  process.exitCode = await runGateway({ ...control, ...drainMs }, process.env, stop.signal);
+  const { drain, ...options } = values;
+  const drainMs = drain === undefined ? {} : { drainMs: Number(drain) };
+  process.exitCode = await runGateway({ ...options, ...drainMs }, process.env, stop.signal);
 } catch (error) {
   process.stderr.write(`holdfast gateway: ${messageOf(error)}\n`);
   process.exitCode = errorRow(codeOf(error)).exit;
