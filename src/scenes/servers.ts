@@ -12,6 +12,7 @@ import {
   pathsIn,
 } from "../launcher/launcher.ts";
 import type { Clock } from "../std/clock.ts";
+import { isAlive } from "../std/process.ts";
 import { describeSurvivors } from "../launcher/survivors.ts";
 import { stopForeign, waitForeignGone } from "./foreign.ts";
 import { readTail } from "./log-tail.ts";
@@ -23,6 +24,7 @@ import type { ModelRecord } from "./state.ts";
 const OUTPUT = { mode: "pump", fileBytes: 8 * 1024 * 1024, files: 3 } as const;
 
 const HOOK_LIMITS = { wallTimeMs: 60_000 };
+const ENDING_WAIT_MS = 1_000;
 
 export type HookRun = {
   readonly argv: readonly string[];
@@ -105,7 +107,13 @@ export class Servers {
       signal: AbortSignal.any([signal, over.signal]),
       onRung,
     });
-    const first = await Promise.race([waiting, ended.then((ending) => ({ kind: "ended" as const, ending }))]);
+    const end = ended.then((ending) => ({ kind: "ended" as const, ending }));
+    const seen = await Promise.race([waiting, end]);
+    // Its end may be seen before it is told: how it ended says more than that it is gone.
+    const first =
+      seen.kind === "failed" && !isAlive(launch.identity)
+        ? await Promise.race([end, this.#clock.sleep(ENDING_WAIT_MS).then(() => seen)])
+        : seen;
     over.abort();
     await Promise.all([waiting, ended]);
     if (first.kind === "ready") return undefined;
