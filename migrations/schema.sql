@@ -285,7 +285,10 @@ create table app.node (
   boundary_state text,
   boundary_why text,
   boundary_evidence jsonb,
-  boundary_superseded jsonb not null default '[]'::jsonb
+  boundary_superseded jsonb not null default '[]'::jsonb,
+  scene_wish text,
+  scene_wish_number bigint not null default 0,
+  scene_wish_at timestamp with time zone
 );
 -- row-level security: forced
 --   constraint node_boundary_state_check CHECK ((boundary_state = ANY (ARRAY['trusted'::text, 'untrusted'::text, 'future'::text, 'unwritable'::text])))
@@ -294,13 +297,14 @@ create table app.node (
 --   constraint node_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
 --   constraint node_pkey PRIMARY KEY (organisation_id, id)
 --   constraint node_public_key_check CHECK ((length(public_key) = 32))
+--   constraint node_scene_wish_number_check CHECK ((scene_wish_number >= 0))
 --   constraint node_status_check CHECK ((status = ANY (ARRAY['active'::text, 'draining'::text, 'retired'::text])))
 --   CREATE UNIQUE INDEX node_name ON app.node USING btree (organisation_id, name) WHERE (status <> 'retired'::text)
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
---   grant update (boundary_evidence, boundary_state, boundary_superseded, boundary_why, claim_number, offered_credential_id, retired_at, rival_at, rotation_requested_at, session_at, session_id, status) to holdfast_tenant
+--   grant update (boundary_evidence, boundary_state, boundary_superseded, boundary_why, claim_number, offered_credential_id, retired_at, rival_at, rotation_requested_at, scene_wish, scene_wish_at, scene_wish_number, session_at, session_id, status) to holdfast_tenant
 
 create table app.node_facts (
   organisation_id text not null,
@@ -321,7 +325,8 @@ create table app.node_heartbeat (
   node_id text not null,
   at timestamp with time zone not null,
   clock_offset_ms bigint not null,
-  memory_available_bytes bigint not null
+  memory_available_bytes bigint not null,
+  scenes jsonb
 ) with (fillfactor=50);
 -- row-level security: forced
 --   constraint node_heartbeat_organisation_id_node_id_fkey FOREIGN KEY (organisation_id, node_id) REFERENCES app.node(organisation_id, id)

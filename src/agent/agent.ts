@@ -7,6 +7,7 @@ import type { Evidence } from "../locker/locker.ts";
 import type { BoundaryReport, ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
 import { CLAIM_MAX } from "../protocol/limits.ts";
 import type { NodeFacts } from "../protocol/node-schema.ts";
+import type { SceneReport, SceneWish } from "../protocol/scene-schema.ts";
 import type { Adopted, Launcher } from "../launcher/launcher.ts";
 import type { Clock } from "../std/clock.ts";
 import { codeOf, messageOf } from "../std/errors.ts";
@@ -37,6 +38,12 @@ export type AgentOptions = {
   readonly stopGraceMs: number;
   /** What both output files of an attempt may hold on this node's disk; beyond it the job is stopped. */
   readonly outputBytesMax: number;
+  /** The scenes of the node, as it tells them, and what it is asked for from afar. */
+  readonly scenes?: {
+    readonly report: () => SceneReport;
+    readonly wish: (wish: SceneWish) => void;
+    readonly onChange: (listener: () => void) => void;
+  };
   /** The memory floor of the node: under it nothing is claimed, and jobs are given up. */
   readonly pressure?: {
     readonly isUnder: () => boolean;
@@ -50,6 +57,7 @@ export type AgentOptions = {
 
 export type AgentEnd = { readonly kind: "stopped" } | { readonly kind: "refused"; readonly reason: unknown };
 
+const SCENE_BEAT_MS = 500;
 const CLAIM_WAIT_MS = 20_000;
 const CLAIM_TIMEOUT_MS = 30_000;
 /** How long a stopping agent waits for the controller beyond its jobs' grace; the next agent reports what is left. */
@@ -100,7 +108,7 @@ class Agent {
       isOnline = true;
       log.info({ node: session.name, nodeId: session.nodeId, session: session.sessionId }, "online");
       await using stack = new AsyncDisposableStack();
-      stack.use(this.#loop("heartbeat", session.heartbeatMs, () => this.#heartbeat(session)));
+      this.#beatSooner(stack.use(this.#loop("heartbeat", session.heartbeatMs, () => this.#heartbeat(session))));
       stack.use(this.#loop("renew", session.renewMs, () => this.#renew(session)));
       await this.#claimLoop(session).catch((error: unknown) => this.#unlessStopping(error));
       await this.#windDown();
@@ -119,6 +127,20 @@ class Agent {
   /** A call that a stop cut short is no fault. */
   #unlessStopping(error: unknown): void {
     if (!this.#stopping.aborted) throw error;
+  }
+
+  /** While a scene is switched somebody may be looking: at most this often beyond the usual heartbeats. */
+  #beatSooner(beat: Loop): void {
+    const { scenes, clock } = this.#options;
+    let isWaiting = false;
+    scenes?.onChange(() => {
+      if (isWaiting) return;
+      isWaiting = true;
+      void clock.sleep(SCENE_BEAT_MS, this.#detach.signal).then(() => {
+        isWaiting = false;
+        beat.nudge();
+      });
+    });
   }
 
   #loop(name: string, periodMs: number, round: () => Promise<void>): Loop {
@@ -261,11 +283,19 @@ class Agent {
     await boundary.probe();
     this.#noteBoundary();
     const { sessionId } = session;
+    const { scenes } = this.#options;
     const input = async () => ({
-      body: { sessionId, facts: await facts(), boundary: boundaryReport(), now: new Date(clock.now()).toISOString() },
+      body: {
+        sessionId,
+        facts: await facts(),
+        boundary: boundaryReport(),
+        ...(scenes === undefined ? {} : { scenes: scenes.report() }),
+        now: new Date(clock.now()).toISOString(),
+      },
     });
-    const { drain, rotate } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
+    const { drain, rotate, wish } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
     this.#noteDrain(drain);
+    if (wish !== null) scenes?.wish(wish);
     if (rotate) await this.#rotate();
   }
 

@@ -114,6 +114,7 @@ export async function runAgentCommand(
     link,
     boundary,
     pressure: scenes.pressure,
+    scenes,
     boundaryReport: () => reportOfBoundary(boundary, config.nodeId, key),
     ownEvidence: (told) => ownEvidence(told, config.nodeId, key),
     clock: systemClock,

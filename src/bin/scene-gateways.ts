@@ -6,9 +6,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { type GatewayControl, gatewayControl } from "../gateway/control-client.ts";
+import type { CountersSeen } from "../gateway/counters.ts";
 import { type Front as GatewayFront, parseAddress } from "../gateway/table.ts";
 import { type Launch, type Launcher } from "../launcher/launcher.ts";
-import { type Front, type GatewayPort } from "../scenes/fronts.ts";
+import { type Front, type GatewayPort, type Traffic } from "../scenes/fronts.ts";
 import { RESERVED } from "../scenes/servers.ts";
 import { stateDirectory } from "../scenes/state.ts";
 import type { Clock } from "../std/clock.ts";
@@ -87,6 +88,16 @@ class Gateways implements GatewayPort {
     return (await this.#find()) !== undefined;
   }
 
+  async traffic(): Promise<ReadonlyMap<string, Traffic>> {
+    if ((await this.#find()) === undefined) return new Map();
+    try {
+      const { fronts } = await this.#control.status();
+      return new Map(fronts.map(({ listen, counters }) => [listen, trafficOf(counters)]));
+    } catch {
+      return new Map();
+    }
+  }
+
   /** The one that runs, of whatever life. */
   async #find(): Promise<Launch | undefined> {
     if (this.#launch !== undefined && isAlive(this.#launch.identity)) return this.#launch;
@@ -135,6 +146,11 @@ class Gateways implements GatewayPort {
       await clock.sleep(LOOK_MS);
     }
   }
+}
+
+function trafficOf({ open, total, held, refused, bytesFromClients, bytesFromUpstream }: CountersSeen): Traffic {
+  const all = Object.values(refused).reduce((sum, count) => sum + count, 0);
+  return { open, total, held, refused: all, bytesIn: bytesFromClients, bytesOut: bytesFromUpstream };
 }
 
 function frontOf({ gateway, shows }: Front): GatewayFront {

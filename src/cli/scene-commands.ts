@@ -11,7 +11,8 @@ import { example, printing, type Tree } from "./command.ts";
 import { planText } from "./scene-plan.ts";
 import { SceneProgress } from "./scene-progress.ts";
 import { fields, table, visible } from "./table.ts";
-import { printJson, type Terminal } from "./terminal.ts";
+import { connect, printJson, type Terminal } from "./terminal.ts";
+import { findNode } from "./node-commands.ts";
 
 type Options = { readonly root?: string; readonly json?: boolean };
 
@@ -135,13 +136,20 @@ function addSwitchCommands(scene: Command, { terminal, programs }: Tree): void {
     .description("Switch to a scene as a whole, or stay with the one that is active")
     .addOption(root())
     .option("--dry-run", "print what would be done, and change nothing")
-    .action(async (name: string, { json, dryRun, ...options }: Options & { dryRun?: boolean }) => {
+    .option("--node <node>", "ask this node of the controller instead, by name or id")
+    .action(async (name: string, { json, dryRun, node, ...options }: Options & { dryRun?: boolean; node?: string }) => {
+      if (node !== undefined) return askNode({ terminal, node, scene: name, json });
       if (dryRun === true) return dry(terminal, json, (await run(options, { op: "plan", scene: name })) as Plan);
       const began = terminal.clock.monotonicMs();
       const plan = await run({ ...options, json: json === true }, { op: "activate", scene: name });
       told(json, plan, `${name} is active (${((terminal.clock.monotonicMs() - began) / 1000).toFixed(1)} s)`);
     });
-  example(activate, "holdfast scene activate chat", "holdfast scene activate chat --dry-run");
+  example(
+    activate,
+    "holdfast scene activate chat",
+    "holdfast scene activate chat --dry-run",
+    "holdfast scene activate chat --node anna",
+  );
 
   const adopt = printing(scene.command("adopt"))
     .argument("<scene>", "name in scenes.yaml")
@@ -168,6 +176,40 @@ function addSwitchCommands(scene: Command, { terminal, programs }: Tree): void {
       told(json, await run(options, { op: "stop" }), "No scene is active.");
     });
   example(stop, "holdfast scene stop");
+}
+
+type AskNode = {
+  readonly terminal: Terminal;
+  readonly node: string;
+  readonly scene: string;
+  readonly json: boolean | undefined;
+};
+
+const ASK_LOOK_MS = 500;
+
+/** Waits for the node's own word: it decides. Ctrl-C leaves the wish where it is. */
+async function askNode({ terminal, node, scene, json }: AskNode): Promise<void> {
+  const client = connect(terminal);
+  const { id: nodeId, name } = await findNode(client, node);
+  const asked = await client.call("nodeScene", { params: { nodeId }, body: { scene } });
+  const number = BigInt(asked.wish?.number ?? "0");
+  terminal.stderr.write(`${name} is asked for ${scene}; it answers with its next heartbeats\n`);
+  const leave = new AbortController();
+  using _ = terminal.onInterrupt(() => leave.abort());
+  while (!leave.signal.aborted) {
+    const seen = await client.call("nodeShow", { params: { nodeId } });
+    if (BigInt(seen.wish?.number ?? "0") > number)
+      throw new Failure("conflict", "somebody asked for another scene meanwhile");
+    const told = seen.scenes?.wish;
+    if (told !== null && told !== undefined && BigInt(told.number) === number && told.state !== "under-way") {
+      if (told.state === "refused") throw new Failure("scene_refused", `${name}: ${told.text}`);
+      if (json === true) printJson(terminal, seen);
+      else terminal.stdout.write(`${name}: ${told.text}\n`);
+      return;
+    }
+    await terminal.clock.sleep(ASK_LOOK_MS, leave.signal);
+  }
+  throw new Failure("usage", `left; ${name} goes on with what it was asked for`);
 }
 
 function dry(terminal: Terminal, json: boolean | undefined, plan: Plan): void {

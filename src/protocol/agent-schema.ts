@@ -8,6 +8,7 @@ import { BATCH_MAX, CLAIM_MAX, CLAIM_WAIT_MS_MAX, HOLDS_MAX, LOG_CHUNK_BYTES_MAX
 import { logStream } from "./job-schema.ts";
 import { boundaryStates } from "./node.ts";
 import { nodeFacts } from "./node-schema.ts";
+import { sceneReport, sceneWish } from "./scene-schema.ts";
 
 const sessionId = id("nses");
 
@@ -109,9 +110,13 @@ export const heartbeatRequest = exact({
   sessionId,
   facts: nodeFacts,
   boundary: Type.Optional(boundaryReport),
+  /** Absent: the agent keeps no scenes. */
+  scenes: Type.Optional(sceneReport),
   now: time,
 });
 export const heartbeatReply = exact({
+  /** What a person asked for last; the node acts on each number once. */
+  wish: nullable(sceneWish),
   drain: Type.Boolean(),
   /** The agent is asked to draw a new credential and to offer it. */
   rotate: Type.Boolean(),

@@ -5,6 +5,7 @@ import Type, { type Static } from "typebox";
 import { bytes, counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { DEVICES_MAX } from "./limits.ts";
 import { boundaryStates, nodeStatuses } from "./node.ts";
+import { sceneName, sceneReport } from "./scene-schema.ts";
 
 const text = Type.String({ maxLength: 256 });
 
@@ -64,6 +65,10 @@ export const node = exact({
   rivalAt: nullable(time),
   /** requested: the agent will be told with its next heartbeat. offered: the new credential waits for its first use. */
   rotation: nullable(Type.Enum(["requested", "offered"])),
+  /** As its agent told them last; null when it keeps none. */
+  scenes: nullable(sceneReport),
+  /** What a person asked it for last; the report's wish says what became of it. */
+  wish: nullable(exact({ number: counter, scene: nullable(sceneName), at: time })),
   createdAt: time,
 });
 export type Node = Static<typeof node>;

@@ -8,6 +8,7 @@ export const nodeCan = {
   drain: { statuses: ["active"], otherwise: "only an active node can be drained" },
   activate: { statuses: ["draining"], otherwise: "only a draining node can be made active again" },
   retire: { statuses: ["active", "draining"], otherwise: "the node is retired already" },
+  activateScene: { statuses: ["active", "draining"], otherwise: "a retired node switches no scenes" },
   rotate: { statuses: ["active", "draining"], otherwise: "a retired node has no credential" },
 } as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
 

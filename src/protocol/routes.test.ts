@@ -54,6 +54,7 @@ test("node routes and people routes are disjoint, and these are all of them", ()
     "POST /v1/nodes/:nodeId/drain",
     "POST /v1/nodes/:nodeId/retire",
     "POST /v1/nodes/:nodeId/rotate",
+    "POST /v1/nodes/:nodeId/scene",
     "POST /v1/pairing-codes",
     "POST /v1/password",
     "POST /v1/projects",

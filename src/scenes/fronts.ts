@@ -14,6 +14,15 @@ export type Front = {
     | { readonly kind: "refusing"; readonly why: string };
 };
 
+export type Traffic = {
+  readonly open: number;
+  readonly total: number;
+  readonly held: number;
+  readonly refused: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+};
+
 /** Whoever stands at the gateways: their own process. */
 export type GatewayPort = {
   /** Resolves once every address shows it. Throws when one cannot be listened on. */
@@ -23,6 +32,8 @@ export type GatewayPort = {
   /** Why these addresses (HOST:PORT) could not be listened on. */
   readonly problems: (listens: readonly string[]) => Promise<readonly string[]>;
   readonly isUp: () => Promise<boolean>;
+  /** By HOST:PORT; empty when it does not answer. */
+  readonly traffic: () => Promise<ReadonlyMap<string, Traffic>>;
 };
 
 export function frontsAll(registry: Registry, shows: Front["shows"]): readonly Front[] {

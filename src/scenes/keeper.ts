@@ -8,6 +8,7 @@ import { codeOf, messageOf } from "../std/errors.ts";
 import type { Log } from "../std/log.ts";
 import { Loop } from "../std/loop.ts";
 import { processTree } from "../std/listeners.ts";
+import type { GatewayPort, Traffic } from "./fronts.ts";
 import type { LearnedNeeds } from "./learned.ts";
 import type { Observed } from "./observe.ts";
 import type { Scenes } from "./scenes.ts";
@@ -40,6 +41,7 @@ export type KeeperOptions = {
   readonly scenes: Scenes;
   readonly servers: Servers;
   readonly learned: LearnedNeeds;
+  readonly gateways: GatewayPort;
   /** Nothing is started while memory is short. */
   readonly mayStart: () => boolean;
   readonly clock: Clock;
@@ -63,6 +65,8 @@ export class Keeper implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #health = new Map<string, Health>();
   readonly #watched = new Map<string, { readonly record: ModelRecord; readonly stop: AbortController }>();
+  #seen: readonly Observed[] = [];
+  traffic: ReadonlyMap<string, Traffic> = new Map();
   #shown = "";
   #loop: Loop | undefined;
   #resuming: Promise<void> = Promise.resolve();
@@ -86,6 +90,12 @@ export class Keeper implements AsyncDisposable {
   /** After an operation, or when something happened. */
   nudge(): void {
     this.#loop?.nudge();
+  }
+
+  /** At the last round. */
+  get seen(): readonly Observed[] {
+    const { models } = this.#options.scenes.state;
+    return this.#seen.filter(({ name, record }) => models.get(name)?.launchId === record.launchId);
   }
 
   /** A person has decided something: what was given up is tried again. */
@@ -118,6 +128,8 @@ export class Keeper implements AsyncDisposable {
     this.#watch();
     if (scenes.busy !== undefined || scenes.state.active === null || scenes.ledger.doubt !== undefined) return;
     const observed = await scenes.observe();
+    this.#seen = observed;
+    this.traffic = await this.#options.gateways.traffic();
     for (const { condition, record } of observed)
       if (condition === "healthy" && record.identity !== undefined && record.spec !== undefined) {
         const { anonymous, swapped } = memoryOf(processTree(record.identity.pid));

@@ -3,6 +3,7 @@
 
 import { processTree } from "../std/listeners.ts";
 import type { Available } from "./memory.ts";
+import type { Observed } from "./observe.ts";
 import type { Plan } from "./plan.ts";
 import type { Job, Scenes } from "./scenes.ts";
 import type { SceneError } from "./state.ts";
@@ -18,6 +19,8 @@ export type ModelStatus = {
   /** What is wrong; empty when healthy. */
   readonly why: string;
   readonly pid: number | null;
+  /** With the pid, which process it is. */
+  readonly startTicks: string | null;
   readonly port: number | null;
   readonly launchId: string | null;
   /** Memory of its own, in RAM and in swap. */
@@ -86,9 +89,17 @@ export async function runOperation(
   }
 }
 
-export async function statusOf({ root, scenes, available, agentPid }: OperationContext): Promise<SceneStatus> {
+export async function statusOf(context: OperationContext): Promise<SceneStatus> {
+  return statusFrom(context, await context.scenes.observe());
+}
+
+/** observed: what was seen a moment ago. It asks nobody. */
+export function statusFrom(
+  { root, scenes, available, agentPid }: OperationContext,
+  observed: readonly Observed[],
+): SceneStatus {
   const { desired, active, lastKnownGood, transition, lastError } = scenes.state;
-  const models = (await scenes.observe()).map(({ name, condition, why, record }): ModelStatus => {
+  const models = observed.map(({ name, condition, why, record }): ModelStatus => {
     const { identity, port, launchId } = record;
     const isRunning = identity !== undefined && condition !== "dead";
     const used = isRunning ? memoryOf(processTree(identity.pid)) : undefined;
@@ -97,6 +108,7 @@ export async function statusOf({ root, scenes, available, agentPid }: OperationC
       condition,
       why,
       pid: isRunning ? identity.pid : null,
+      startTicks: isRunning ? identity.startTicks : null,
       port: port ?? null,
       launchId: launchId ?? null,
       memory: used === undefined ? null : { anonymousBytes: used.anonymous, swappedBytes: used.swapped },

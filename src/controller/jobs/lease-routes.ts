@@ -10,6 +10,7 @@ import type { NodeCaller } from "../access/credential.ts";
 import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
+import { readWish, writeSceneReport } from "../nodes/scene-store.ts";
 import { readEvidence, writeBoundary } from "../nodes/boundary-store.ts";
 import { beginSession, listCandidates, noteRival, readSession, writeHeartbeat } from "../nodes/node-store.ts";
 import { type Claim, claimJobs, fittingLanes, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
@@ -38,8 +39,12 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
           nodeNow: body.now,
         });
         await writeBoundary(tx, caller.nodeId, body.boundary);
-        return { drain: isDraining, rotate: isRotationAsked };
+        await writeSceneReport(tx, caller.nodeId, body.scenes);
+        return { drain: isDraining, rotate: isRotationAsked, wish: await readWish(tx, caller.nodeId) };
       });
+      // Somebody may be watching a switch.
+      if (body.scenes !== undefined && (body.scenes.busy !== null || body.scenes.wish !== null))
+        context.wakeups.wake(`changes:${caller.organisationId}`);
       return beat.catch(async (error: unknown) => {
         if (codeOf(error) === "session_superseded") await db.tenant(caller, (tx) => noteRival(tx, caller.nodeId));
         throw error;

@@ -17,6 +17,7 @@ import { returnLeases } from "../jobs/return-store.ts";
 import { changeStatus, findNode, listNodes, type StatusAction } from "./node-store.ts";
 import { enrol, findPairingCode, insertPairingCode } from "./pairing-store.ts";
 import { offerCredential, requestRotation } from "./rotation.ts";
+import { requestScene } from "./scene-store.ts";
 
 type Names =
   | "nodeList"
@@ -25,6 +26,7 @@ type Names =
   | "nodeActivate"
   | "nodeRetire"
   | "nodeRotate"
+  | "nodeScene"
   | "nodeCredential"
   | "pairingCreate"
   | "nodePair";
@@ -44,6 +46,7 @@ export function nodeRoutes(context: Context): Handlers<Names> {
     nodeActivate: ({ caller, params }) => act(context, caller, params.nodeId, "activate"),
     nodeRetire: ({ caller, params }) => act(context, caller, params.nodeId, "retire"),
     nodeRotate: ({ caller, params }) => rotate(context, caller, params.nodeId),
+    nodeScene: ({ caller, params, body }) => askForScene(context, caller, params.nodeId, body.scene),
     nodeCredential: (call) => offerCredential(context, call),
     pairingCreate: ({ caller, body }) => createCode(context, caller, body.name),
     nodePair: (call) => pair(context, call),
@@ -86,6 +89,26 @@ function rotate(context: Context, caller: PeopleCaller, nodeId: string): Promise
     await insertAudit(tx, { ...audit, subject: nodeId });
     return node;
   });
+}
+
+async function askForScene(
+  context: Context,
+  caller: PeopleCaller,
+  nodeId: string,
+  scene: string | null,
+): Promise<Node> {
+  const { organisationId } = caller;
+  const node = await context.db.tenant(caller, async (tx) => {
+    const wish = await requestScene(tx, nodeId, scene);
+    const asked = (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
+    if (wish === undefined)
+      throw new Failure("conflict", `${asked.name} is ${asked.status}: ${nodeCan.activateScene.otherwise}`);
+    const audit = { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "node.scene" };
+    await insertAudit(tx, { ...audit, subject: nodeId, data: { scene, number: wish.number } });
+    return asked;
+  });
+  context.wakeups.wake(`changes:${organisationId}`);
+  return node;
 }
 
 async function createCode(context: Context, caller: PeopleCaller, name: string) {

@@ -4,6 +4,7 @@
 import { nodeCan, type NodeAction, ONLINE_INTERVALS, type NodeStatus } from "../../protocol/node.ts";
 import type { Node, NodeFacts } from "../../protocol/node-schema.ts";
 import type { BoundaryEvidence, BoundaryReport } from "../../protocol/agent-schema.ts";
+import type { SceneReport } from "../../protocol/scene-schema.ts";
 import type { Candidate } from "../../protocol/placement.ts";
 import type { Tx } from "../../db/pool.ts";
 import type { NodeId, OrganisationId, SessionId } from "../../std/ids.ts";
@@ -26,6 +27,10 @@ type NodeRow = {
   readonly session_at: Date | null;
   readonly rival_at: Date | null;
   readonly rotation: Node["rotation"];
+  readonly scenes: SceneReport | null;
+  readonly scene_wish: string | null;
+  readonly scene_wish_number: string;
+  readonly scene_wish_at: Date | null;
 };
 
 function fromRow(row: NodeRow): Node {
@@ -51,6 +56,11 @@ function fromRow(row: NodeRow): Node {
           },
     rivalAt: row.rival_at?.toISOString() ?? null,
     rotation: row.rotation,
+    scenes: row.scenes,
+    wish:
+      row.scene_wish_at === null
+        ? null
+        : { number: row.scene_wish_number, scene: row.scene_wish, at: row.scene_wish_at.toISOString() },
     createdAt: row.created_at.toISOString(),
   };
 }
@@ -60,6 +70,7 @@ const ONLINE = `(n.status <> 'retired' and h.at > now() - $1 * ${ONLINE_INTERVAL
 const SELECT_NODE = `
   select n.id, n.name, n.status, n.created_at, h.at as heartbeat_at, coalesce(${ONLINE}, false) as is_online,
          h.clock_offset_ms, h.memory_available_bytes, f.facts, n.boundary_state, n.boundary_why, n.boundary_evidence, n.session_id, n.session_at, n.rival_at,
+         h.scenes, n.scene_wish, n.scene_wish_number, n.scene_wish_at,
          case when n.offered_credential_id is not null then 'offered' when n.rotation_requested_at is not null then 'requested' end as rotation,
          (select count(*) from app.job j where j.organisation_id = n.organisation_id and j.node_id = n.id and j.lease_until is not null) as running
     from app.node n

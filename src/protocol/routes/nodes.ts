@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes as people see and change them.
 
-import { exact, id, name, page } from "../common-schema.ts";
+import { exact, id, name, nullable, page } from "../common-schema.ts";
 import { node, pairingCode } from "../node-schema.ts";
 import { defineRoute } from "../route.ts";
+import { sceneName } from "../scene-schema.ts";
 import { admin, read, write } from "./access.ts";
 
 const nodeParams = exact({ nodeId: id("node") });
@@ -59,6 +60,16 @@ export const nodeRoutes = {
     summary: "Ask a node to replace its credential; the old one works until the new one is used",
     access: admin,
     params: nodeParams,
+    reply: node,
+    errors: ["not_found", "conflict"],
+  }),
+  nodeScene: defineRoute({
+    method: "POST",
+    path: "/v1/nodes/:nodeId/scene",
+    summary: "Ask a node for a scene (null: for none); it decides with its next heartbeat and reports why not",
+    access: write,
+    params: nodeParams,
+    body: exact({ scene: nullable(sceneName) }),
     reply: node,
     errors: ["not_found", "conflict"],
   }),
