@@ -2,6 +2,7 @@
 // The one writer of a node's scene state. Rule: what is in memory is what was written last; a change that could not be written
 // did not happen.
 
+import { Failure } from "../std/errors.ts";
 import { type ModelRecord, readState, type SceneState, EMPTY_STATE, writeState } from "./state.ts";
 
 /** Called around everything that lasts, so that a test can end the process at each of them. */
@@ -23,6 +24,13 @@ export class SceneLedger {
     this.doubt = read.kind === "fallback" || read.kind === "unreadable" ? read.why : undefined;
     this.isLost = read.kind === "unreadable";
     this.#state = read.kind === "read" || read.kind === "fallback" ? read.state : EMPTY_STATE;
+  }
+
+  /** Where nothing is known nothing is changed. Throws scene_refused. */
+  refuseLost(): void {
+    if (!this.isLost) return;
+    const advice = "look at what runs (holdfast launch list), then move the file away";
+    throw new Failure("scene_refused", `${this.doubt}, and there is no good copy: ${advice}`);
   }
 
   get state(): SceneState {

@@ -116,7 +116,7 @@ export class Scenes {
   }
 
   async #activate(name: string, job: Job): Promise<Plan> {
-    this.#refuseDoubt();
+    this.ledger.refuseLost();
     const registry = this.#options.registry();
     const switching = { registry, scene: findScene(registry, name), isKeptAsIs: false };
     const plan = await this.#plan(switching);
@@ -298,7 +298,7 @@ export class Scenes {
   /** Throws scene_failed, naming what did not end. */
   stop(job: Job): Promise<void> {
     return this.#alone("a stop", async () => {
-      this.#refuseDoubt();
+      this.ledger.refuseLost();
       const { active, models } = this.state;
       const legacy = [...models].find(([, record]) => record.legacy !== undefined);
       if (legacy !== undefined)
@@ -306,7 +306,7 @@ export class Scenes {
       await this.ledger.write({ desired: null, transition: null });
       await this.#refuseAll("the scene was stopped");
       const began = this.#options.clock.monotonicMs();
-      await stopAll(this.#tools(job.emit, undefined), [...models.keys()], (model, phase, text = "") =>
+      await stopAll(this.#tools(job.emit, this.#registryOrNone()), [...models.keys()], (model, phase, text = "") =>
         job.emit({ kind: "model", model, phase, text, ms: this.#options.clock.monotonicMs() - began }),
       );
       await this.ledger.write((state) => ({ active: null, lastKnownGood: active ?? state.lastKnownGood }));
@@ -333,7 +333,7 @@ export class Scenes {
   shed(model: string, why: string): Promise<void> {
     return this.#alone(`giving up ${model}`, async () => {
       await stopAll(
-        this.#tools(() => {}, undefined),
+        this.#tools(() => {}, this.#registryOrNone()),
         [model],
         () => {},
       );
@@ -349,10 +349,15 @@ export class Scenes {
   /** Of the active scene, the most important first; none when scenes.yaml does not tell. */
   activeModels(): readonly string[] {
     const { active } = this.state;
+    return active === null ? [] : (this.#registryOrNone()?.scenes.get(active)?.models ?? []);
+  }
+
+  /** What runs can be stopped without scenes.yaml too. */
+  #registryOrNone(): Registry | undefined {
     try {
-      return active === null ? [] : (this.#options.registry().scenes.get(active)?.models ?? []);
+      return this.#options.registry();
     } catch {
-      return [];
+      return undefined;
     }
   }
 
@@ -378,13 +383,6 @@ export class Scenes {
     const registry = this.#options.registry();
     const scene = registry.scenes.get(this.state.active ?? "");
     return scene === undefined ? [] : frontsOf(registry, scene, this.state);
-  }
-
-  #refuseDoubt(): void {
-    const { doubt, isLost } = this.ledger;
-    if (doubt === undefined || !isLost) return;
-    const advice = "look at what runs (holdfast launch list), then move the file away";
-    throw new Failure("scene_refused", `${doubt}, and there is no good copy: ${advice}`);
   }
 
   #tools(emit: Emit, registry: Registry | undefined): SwitchTools {
