@@ -44,6 +44,7 @@ export class Backend {
       if (connection.isIdle) this.#counters.closedIdle++;
       connection.drain();
     }
+    clearTimeout(this.#drainEnd);
     this.#drainEnd = setTimeout(() => this.#cut(), drainMs);
     this.#settle();
     return unused;

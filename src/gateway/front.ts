@@ -136,7 +136,7 @@ export class RunningFront {
     return [...this.#connections.keys()].reduce((sum, { waitingBytes }) => sum + waitingBytes, 0);
   }
 
-  /** No new connections; those that are there drain. Resolves when the last one is gone. */
+  /** No new connections; those that are there drain. Resolves when the last one is gone. Once more: with another drain. */
   close(drainMs: number): Promise<undefined> {
     this.#server?.close();
     this.#server = undefined;
@@ -145,9 +145,9 @@ export class RunningFront {
     const why = "the gateway stops";
     this.#wanted = { ...this.#wanted, target: { kind: "refusing", why } };
     for (const connection of this.#held.keys()) this.#refuse(connection, "stopping", why);
-    const former = this.#current;
+    if (this.#current !== undefined) this.#draining.add(this.#current);
     this.#current = undefined;
-    if (former !== undefined) this.#drain(former, drainMs);
+    for (const backend of this.#draining) this.#drain(backend, drainMs);
     this.#settle();
     return this.#closed.promise;
   }
@@ -236,9 +236,11 @@ export class RunningFront {
         ...(probeWithinMs === undefined ? {} : { probeWithinMs }),
         onChange: (state) => {
           const fields = { listen: this.listen, model: upstream.model, ...state };
+          // A former one may well end.
+          if (backend !== this.#current) return;
           if (state.kind === "failed") log.warn(fields, "the upstream is not proved to be its model: refusing");
           else log.info(fields, "the upstream is proved to be its model");
-          if (backend === this.#current) this.#release();
+          this.#release();
         },
       },
       this.counters,

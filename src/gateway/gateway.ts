@@ -73,6 +73,7 @@ export class Gateway {
   /** Stops to listen; resolves when the last connection is gone, at the latest after the drain. */
   async close(drainMs: number): Promise<void> {
     await this.#applying;
+    for (const front of this.#closing.keys()) void front.close(drainMs);
     for (const listen of this.#fronts.keys()) this.#remove(listen, drainMs);
     await Promise.all(this.#closing.values());
   }
