@@ -2,7 +2,7 @@
 // Puts a node together: hello, heartbeat, claims, renewals, and the attempts that run. Whatever an earlier life of the agent
 // started is found and answered for before anything new is claimed. Jobs outlive the agent; nothing is started twice.
 
-import { type Boundary, type BoundaryState, identityOfStored } from "../boundary/boundary.ts";
+import type { Boundary, BoundaryState } from "../boundary/boundary.ts";
 import type { Evidence } from "../locker/locker.ts";
 import type { BoundaryReport, ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
 import { CLAIM_MAX } from "../protocol/limits.ts";
@@ -17,6 +17,7 @@ import { Attempt, type AttemptContext } from "./attempt.ts";
 import type { ToldEvidence } from "./boundary-report.ts";
 import { endingOfAdopted, interrupted } from "./ending.ts";
 import { writeStopReason } from "./launch-notes.ts";
+import { findLaunches, type Held, isRunning } from "./found.ts";
 import type { Link } from "./link.ts";
 
 export type OnStop = "release" | "finish" | "leave";
@@ -70,9 +71,6 @@ export async function runAgent(options: AgentOptions, stopping: AbortSignal): Pr
   const agent = new Agent(options, stopping);
   return agent.run();
 }
-
-/** An attempt of an earlier life. */
-type Held = { readonly lease: LeaseRef; readonly adopted: Adopted };
 
 class Agent {
   readonly #options: AgentOptions;
@@ -155,7 +153,7 @@ class Agent {
   /** Answers for every launch of an earlier life, then begins a session with what is still held. */
   async #hello(): Promise<HelloReply> {
     const { link, facts, clock, boundary, boundaryReport, ownEvidence } = this.#options;
-    const { held, others } = await this.#find();
+    const { held, others } = await findLaunches(this.#options.launcher, boundary);
     const holds = held.map(({ lease }) => lease);
     const input = async () => ({
       body: { facts: await facts(), boundary: boundaryReport(), now: new Date(clock.now()).toISOString(), holds },
@@ -167,24 +165,6 @@ class Agent {
     for (const one of held) this.#resume(session, one, verdicts.get(keyOf(one.lease)) ?? "unknown");
     for (const adopted of others) await this.#setAside(adopted);
     return session;
-  }
-
-  /** held: every attempt that a directory shows or the record knows. What the record knows and no directory shows was started
-   * all the same: it gets a verdict too. others: launches that do not tell what they are for. */
-  async #find(): Promise<{ readonly held: readonly Held[]; readonly others: readonly Adopted[] }> {
-    const { boundary, launcher } = this.#options;
-    const recorded = new Map(boundary.record.attempts.map((entry) => [entry.launchId, entry]));
-    const held: Held[] = [];
-    const others: Adopted[] = [];
-    for (const launchId of new Set([...(await launcher.list()), ...recorded.keys()])) {
-      const entry = recorded.get(launchId);
-      const identity = entry?.identity ?? undefined;
-      const adopted = await launcher.adopt(launchId, identity === undefined ? undefined : identityOfStored(identity));
-      const lease = entry === undefined ? leaseOf(adopted) : { jobId: entry.jobId, epoch: String(entry.epoch) };
-      if (lease !== undefined) held.push({ lease, adopted });
-      else if (adopted.spec === undefined) others.push(adopted);
-    }
-    return { held, others };
   }
 
   #resume(session: HelloReply, { lease, adopted }: Held, verdict: string): void {
@@ -408,16 +388,6 @@ class Agent {
     if (!refused.aborted) return onStop;
     return ["unauthenticated", "node_retired"].includes(codeOf(refused.reason)) ? "release" : "leave";
   }
-}
-
-/** Also what a killed shim left: watching it ends that. */
-function isRunning(adopted: Adopted): adopted is Extract<Adopted, { kind: "alive" | "remains" }> {
-  return adopted.kind === "alive" || adopted.kind === "remains";
-}
-
-function leaseOf(adopted: Adopted): LeaseRef | undefined {
-  const purpose = adopted.spec?.purpose;
-  return purpose?.kind === "attempt" ? { jobId: purpose.jobId, epoch: purpose.epoch } : undefined;
 }
 
 function keyOf(lease: LeaseRef): string {

@@ -8,8 +8,12 @@ export const nodeCan = {
   drain: { statuses: ["active"], otherwise: "only an active node can be drained" },
   activate: { statuses: ["draining"], otherwise: "only a draining node can be made active again" },
   retire: { statuses: ["active", "draining"], otherwise: "the node is retired already" },
-  activateScene: { statuses: ["active", "draining"], otherwise: "a retired node switches no scenes" },
   rotate: { statuses: ["active", "draining"], otherwise: "a retired node has no credential" },
+} as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
+
+/** Of its scenes; kept apart from what becomes of the node itself. */
+export const sceneCan = {
+  activate: { statuses: ["active", "draining"], otherwise: "a retired node switches no scenes" },
 } as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
 
 export type NodeAction = keyof typeof nodeCan;

@@ -6,7 +6,7 @@ import { Failure } from "../../std/errors.ts";
 import { nodeScopes } from "../../protocol/access-schema.ts";
 import { pairMessage } from "../../protocol/agent-schema.ts";
 import { PAIRING_CODE_LIFE_MS } from "../../protocol/limits.ts";
-import { nodeCan } from "../../protocol/node.ts";
+import { nodeCan, sceneCan } from "../../protocol/node.ts";
 import type { Node } from "../../protocol/node-schema.ts";
 import { isUniqueViolation } from "../../db/pool.ts";
 import { actorOf, drawSecret, hashSecret, type PeopleCaller, SECRET_PATTERN } from "../access/credential.ts";
@@ -102,7 +102,7 @@ async function askForScene(
     const wish = await requestScene(tx, nodeId, scene);
     const asked = (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
     if (wish === undefined)
-      throw new Failure("conflict", `${asked.name} is ${asked.status}: ${nodeCan.activateScene.otherwise}`);
+      throw new Failure("conflict", `${asked.name} is ${asked.status}: ${sceneCan.activate.otherwise}`);
     const audit = { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "node.scene" };
     await insertAudit(tx, { ...audit, subject: nodeId, data: { scene, number: wish.number } });
     return asked;
