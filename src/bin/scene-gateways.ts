@@ -88,6 +88,16 @@ class Gateways implements GatewayPort {
     return (await this.#find()) !== undefined;
   }
 
+  async close(): Promise<void> {
+    const launch = await this.#find();
+    if (launch === undefined) return;
+    const { launcher } = this.#options;
+    const stopped = await launcher.stop(launch, { graceMs: STOP_GRACE_MS });
+    if (stopped.kind === "survived") throw new Failure("scene_failed", "the gateway does not end");
+    await launcher.remove(launch.launchId);
+    this.#launch = undefined;
+  }
+
   async traffic(): Promise<ReadonlyMap<string, Traffic>> {
     if ((await this.#find()) === undefined) return new Map();
     try {

@@ -31,6 +31,13 @@ export class Steps {
     this.line(`    ${this.#style("dim", "│")} ${text}`);
   }
 
+  /** Text that comes piece by piece, on one line that is set off. Returns what ends the line. */
+  stream(head: string): { readonly add: (piece: string) => void; readonly end: () => void } {
+    this.#flush("");
+    this.#output.write(`    ${this.#style("dim", "│")} ${this.#style("bold", head)} `);
+    return { add: (piece) => void this.#output.write(piece), end: () => void this.#output.write("\n") };
+  }
+
   async run<Result>(label: string, work: () => Promise<Result>): Promise<Result> {
     this.#flush("");
     const began = this.#clock.monotonicMs();

@@ -10,6 +10,7 @@ import type { Node } from "../protocol/node-schema.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure } from "../std/errors.ts";
 import { runFirstJob } from "./first-job.ts";
+import { showScenes } from "./sample-scenes.ts";
 import { keepContext } from "./controller.ts";
 import { openEmbedded } from "./database.ts";
 import { startLocalAgent } from "./local-agent.ts";
@@ -82,6 +83,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
     directory: checkout,
     isPatient: options.once === true,
   });
+  await showScenes({ root, steps, signal: ending, stack });
   await stay({ client, steps, began, isStaying: options.once !== true, signal: ending });
   if (failed.signal.aborted) throw failed.signal.reason;
   steps.line("Stopping …");

@@ -170,12 +170,14 @@ function addSwitchCommands(scene: Command, { terminal, programs }: Tree): void {
   example(resume, "holdfast scene resume");
 
   const stop = printing(scene.command("stop"))
-    .description("Stop every model of the scene")
+    .description("Stop every model of the scene; the gateway stays and says so")
     .addOption(root())
-    .action(async ({ json, ...options }: Options) => {
-      told(json, await run(options, { op: "stop" }), "No scene is active.");
+    .option("--gateway", "stop the gateway too")
+    .action(async ({ json, gateway, ...options }: Options & { gateway?: boolean }) => {
+      const result = await run(options, { op: gateway === true ? "close" : "stop" });
+      told(json, result, "No scene is active.");
     });
-  example(stop, "holdfast scene stop");
+  example(stop, "holdfast scene stop", "holdfast scene stop --gateway");
 }
 
 type AskNode = {

@@ -32,6 +32,8 @@ export type GatewayPort = {
   /** Why these addresses (HOST:PORT) could not be listened on. */
   readonly problems: (listens: readonly string[]) => Promise<readonly string[]>;
   readonly isUp: () => Promise<boolean>;
+  /** Ends the process; the next table starts another. */
+  readonly close: () => Promise<void>;
   /** By HOST:PORT; empty when it does not answer. */
   readonly traffic: () => Promise<ReadonlyMap<string, Traffic>>;
 };

@@ -57,6 +57,8 @@ type Health = {
   nextAt: number;
   misses: number;
   hasGivenUp: boolean;
+  /** How it ended, or why it could not be started, the last time. */
+  fault: string | undefined;
 };
 
 export class Keeper implements AsyncDisposable {
@@ -175,7 +177,7 @@ export class Keeper implements AsyncDisposable {
   #healthOf(name: string): Health {
     const known = this.#health.get(name);
     if (known !== undefined) return known;
-    const health: Health = { restarts: [], nextAt: 0, misses: 0, hasGivenUp: false };
+    const health: Health = { restarts: [], nextAt: 0, misses: 0, hasGivenUp: false, fault: undefined };
     this.#health.set(name, health);
     return health;
   }
@@ -200,7 +202,7 @@ export class Keeper implements AsyncDisposable {
     health.restarts = health.restarts.filter((at) => at > now - budgetMs);
     if (health.restarts.length >= budget) {
       health.hasGivenUp = true;
-      const error = `${name} was started again ${budget} times in ${Math.round(budgetMs / 1000)} s and is given up: ${why}`;
+      const error = `${name} was started again ${budget} times in ${Math.round(budgetMs / 1000)} s and is given up: ${health.fault ?? why}`;
       log.error({ model: name }, error);
       return scenes.noteError(error);
     }
@@ -208,6 +210,7 @@ export class Keeper implements AsyncDisposable {
     log.warn({ model: name, why }, "a model is started again");
     try {
       const fault = await scenes.restart(name, { emit: () => {}, signal: this.#stop.signal });
+      health.fault = fault;
       if (fault !== undefined) log.error({ model: name, fault }, "a model could not be started again");
     } catch (error) {
       // Somebody was faster; the next round looks again.
@@ -246,7 +249,10 @@ export class Keeper implements AsyncDisposable {
 
   #noteEnd(name: string, end: string): void {
     const { log, scenes } = this.#options;
-    if (scenes.busy === undefined) log.warn({ model: name, end }, "a model ended");
+    if (scenes.busy === undefined) {
+      log.warn({ model: name, end }, "a model ended");
+      this.#healthOf(name).fault = end;
+    }
     this.nudge();
   }
 }

@@ -11,6 +11,8 @@ import { memoryOf } from "./usage.ts";
 
 export type Operation =
   | { readonly op: "status" | "resume" | "stop" | "verify" }
+  /** Stops the scene and the gateway's own process. */
+  | { readonly op: "close" }
   | { readonly op: "plan" | "activate" | "adopt"; readonly scene: string };
 
 export type ModelStatus = {
@@ -84,6 +86,10 @@ export async function runOperation(
     case "stop":
       await scenes.stop(job);
       return { text: "stopped" };
+    case "close":
+      await scenes.stop(job);
+      await scenes.closeGateways();
+      return { text: "stopped, with the gateway" };
     default:
       return operation satisfies never;
   }

@@ -226,14 +226,22 @@ export class Scenes {
       return "no scene is wished for";
     }
     const fallbacks = [active, lastKnownGood].filter((name) => name !== null && name !== wish);
+    const faults: string[] = [];
     for (const name of new Set([wish, ...fallbacks])) {
       const fault = await this.#bring(name ?? "", job);
+      // Why it is not the one that was wished for stays told.
+      if (faults.length > 0) await this.#noteResume(wish, faults, fault === undefined ? `${name} is active` : null);
       if (fault === undefined) return name === wish ? `${name} is active` : `${name} is active instead of ${wish}`;
-      await this.ledger.write({ lastError: { at: this.#now(), scene: name, error: fault, restore: null } });
+      faults.push(`${name} is not resumed: ${fault}`);
     }
     await this.#refuseAll("no scene is whole");
-    await this.ledger.write((state) => ({ transition: null, active: null, desired: state.desired }));
-    throw new Failure("scene_failed", this.state.lastError?.error ?? "no scene could be resumed");
+    await this.#noteResume(wish, faults, null);
+    await this.ledger.write({ transition: null, active: null });
+    throw new Failure("scene_failed", faults.join("; "));
+  }
+
+  async #noteResume(scene: string, faults: readonly string[], restore: string | null): Promise<void> {
+    await this.ledger.write({ lastError: { at: this.#now(), scene, error: faults.join("; "), restore } });
   }
 
   /** Undefined when it is active; else why not. Nothing else is restored. */
@@ -359,6 +367,10 @@ export class Scenes {
     } catch {
       return undefined;
     }
+  }
+
+  closeGateways(): Promise<void> {
+    return this.#options.gateways.close();
   }
 
   /** True on a node without gateways. */

@@ -95,6 +95,7 @@ function operationOf(text: string): Operation {
     case "status":
     case "resume":
     case "stop":
+    case "close":
     case "verify":
       return { op: value.op };
     case "plan":
