@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { FLOW_BYTES_MAX } from "../../src/gateway/flow.ts";
 import { patternHash, patternOf } from "../kit/pattern.ts";
 import { until } from "../kit/until.ts";
-import { dial, get, openGateway, rawServer, startStub } from "./kit.ts";
+import { dial, get, openGateway, rawServer, startStub, type TestGateway } from "./kit.ts";
 
 const BULK_BYTES = 50_000_000;
 
@@ -135,6 +135,20 @@ test("200 connections at once are all served", async (t) => {
   assert.equal(all.filter(({ text, status }) => text === "many" && status === 200).length, 200);
 });
 
+/** Waits until every buffer on the way is full; the bytes that passed. */
+async function nothingMoves({ gateway }: TestGateway): Promise<number> {
+  let last = -1;
+  let quiet = 0;
+  await until("nothing moves any more", () => {
+    const { counters } = gateway.status().fronts[0] ?? assert.fail("no front");
+    const passed = counters.bytesFromClients + counters.bytesFromUpstream;
+    quiet = passed === last ? quiet + 1 : 0;
+    last = passed;
+    return quiet > 20;
+  });
+  return last;
+}
+
 test("a reader that stops costs no more than its bound, and stops the writer; the rest comes when it reads on", async (t) => {
   const total = 64 * 1024 * 1024;
   for (const direction of ["down", "up"] as const) {
@@ -149,18 +163,8 @@ test("a reader that stops costs no more than its bound, and stops the writer; th
     let received = 0;
     const piece = Buffer.alloc(1024 * 1024, "x");
     for (let sent = 0; sent < total; sent += piece.length) writer.write(piece);
-    const seen = (): number => {
-      const { counters } = front.gateway.status().fronts[0] ?? assert.fail();
-      return counters.bytesFromClients + counters.bytesFromUpstream;
-    };
-    let last = -1;
-    let quiet = 0;
-    await until("nothing moves any more", () => {
-      quiet = seen() === last ? quiet + 1 : 0;
-      last = seen();
-      return quiet > 20;
-    });
-    assert.ok(seen() < total / 2, `${direction}: ${seen()} bytes went on`);
+    const passed = await nothingMoves(front);
+    assert.ok(passed < total / 2, `${direction}: ${passed} bytes went on`);
     assert.ok(
       FLOW_BYTES_MAX <= 256 * 1024 && front.gateway.waitingBytes <= FLOW_BYTES_MAX,
       `${front.gateway.waitingBytes} bytes wait`,
@@ -173,44 +177,41 @@ test("a reader that stops costs no more than its bound, and stops the writer; th
   }
 });
 
-test("readers that stop and go, many at once, get their own bytes and all of them", async (t) => {
-  const total = 16_000_000;
-  const server = await rawServer(t, (socket) => {
-    const pieces = patternOf(total);
-    let piece: Buffer = Buffer.alloc(0);
-    // In writes of many sizes, so that reads have many sizes too.
-    const more = (): void => {
-      for (let size = 1000; ; size = (size * 7) % 50_021) {
-        if (piece.length === 0) {
-          const next = pieces.next();
-          if (next.done === true) return void socket.end();
-          piece = next.value;
-        }
-        const part = piece.subarray(0, size);
-        piece = piece.subarray(part.length);
-        if (!socket.write(part)) return void socket.once("drain", more);
-      }
-    };
-    more();
-  });
+test("readers that stop, many at once, get their own bytes and all of them when they go on", async (t) => {
+  const server = await rawServer(t);
   const front = await openGateway(t);
   await front.serve(server.upstream);
-  const hashes = Array.from({ length: 6 }, async () => {
-    const { socket } = await dial(t, front.listen);
+  const clients = await Promise.all(Array.from({ length: 6 }, () => dial(t, front.listen)));
+  await until("all are served", () => server.accepted.length === clients.length);
+  const sent = createHash("sha256");
+  const hashes = clients.map(({ socket }) => {
     const hash = createHash("sha256");
-    let sinceStop = 0;
-    socket.removeAllListeners("data").on("data", (bytes: Buffer) => {
-      hash.update(bytes);
-      sinceStop += bytes.length;
-      if (sinceStop < 300_000) return;
-      sinceStop = 0;
-      socket.pause();
-      setImmediate(() => setImmediate(() => socket.resume()));
-    });
-    await once(socket, "end");
-    return hash.digest("hex");
+    socket.removeAllListeners("data").on("data", (bytes: Buffer) => hash.update(bytes));
+    return hash;
   });
-  for (const hash of await Promise.all(hashes)) assert.equal(hash, patternHash(total));
+  // First much at once, so that each connection has a buffer of its own.
+  const first = Buffer.alloc(2_000_000, "first");
+  sent.update(first);
+  for (const { socket } of server.accepted) socket.write(first);
+  await until("it came", () => front.gateway.status().fronts[0]?.counters.bytesFromUpstream === 6 * first.length);
+  for (const { socket } of clients) socket.pause();
+  // In pieces smaller than a read, one at a time, so that the one that the kernel does not take is such a piece too; then some more.
+  let more = 4;
+  for (const piece of patternOf(20_000 * 2000)) {
+    for (let at = 0; at < piece.length && more > 0; at += 20_000) {
+      const part = piece.subarray(at, at + 20_000);
+      sent.update(part);
+      for (const { socket } of server.accepted) socket.write(part);
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+      if (front.gateway.waitingBytes > 6 * 10_000) more--;
+    }
+    if (more === 0) break;
+  }
+  assert.equal(more, 0, "the buffers of the kernel are full");
+  for (const { socket } of server.accepted) socket.end();
+  await Promise.all(clients.map(({ socket }) => once(socket.resume(), "end")));
+  const expected = sent.digest("hex");
+  for (const hash of hashes) assert.equal(hash.digest("hex"), expected);
 });
 
 test("a connection that is served has no timer: silence of any length is not cut", async (t) => {

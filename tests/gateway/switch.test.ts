@@ -225,3 +225,33 @@ test("16 clients in a loop through 100 switches: no request fails, with and with
   assert.equal(countersOf(front).cut, 0);
   t.diagnostic(`${tally.done} requests, ${tally.again} sent again`);
 });
+
+test("a front that is in the table no more listens no longer; what runs through it completes", async (t) => {
+  const stub = await startStub(t, "removed");
+  const front = await openGateway(t);
+  await front.serve(stub.upstream);
+  const stream = get(front.listen, "/stream?count=30&everyMs=10");
+  await until("it runs", () => countersOf(front).bytesFromUpstream > 200);
+  await front.gateway.set({ fronts: [] }, 100);
+  await assert.rejects(get(front.listen, "/who"), { code: "ECONNREFUSED" });
+  assert.equal(front.gateway.status().closing.length, 1);
+  assert.ok((await stream).text.endsWith("data: [DONE]\n\n"));
+  await until("nothing is left", () => front.gateway.status().closing.length === 0);
+});
+
+test("the end of the gateway has a drain of its own, also for what drains already", async (t) => {
+  const server = await rawServer(t);
+  const front = await openGateway(t);
+  await front.serve(server.upstream);
+  const client = await dial(t, front.listen);
+  client.socket.write("a question");
+  await until("the upstream has it", () => server.accepted[0]?.text() === "a question");
+  await front.hold({ drainMs: 3_600_000 });
+  const held = await dial(t, front.listen);
+  await until("another waits", () => countersOf(front).held === 1);
+  const began = performance.now();
+  await front.gateway.close(200);
+  const tookMs = performance.now() - began;
+  assert.ok(tookMs >= 190 && tookMs < 5000, `after ${tookMs} ms`);
+  assert.deepEqual([await client.closed, await held.closed], ["ECONNRESET", "ECONNRESET"]);
+});
