@@ -98,6 +98,12 @@ const programs: Programs = {
   sceneImport: async (options) => (await import("./scene-file.ts")).importScenes(options, process.env),
   sceneVerify: async (options) => (await import("./scene-verify.ts")).verifyScene(options, process.env),
   sceneLogs: async (options) => (await import("./scene-verify.ts")).readSceneLogs(options, process.env),
+  agentUnit: async (options) =>
+    (await import("./agent-unit.ts")).agentUnitOf(
+      { node: process.execPath, program: fileURLToPath(new URL("holdfast.js", import.meta.url)), ...options },
+      process.env,
+    ),
+  upgradeCheck: async (options) => (await import("./upgrade.ts")).upgradeCheck(options, process.env),
   showBoundary: async (options) => (await import("./boundary.ts")).showBoundary(options, process.env),
   resetBoundary: async (options) => (await import("./boundary.ts")).resetBoundaryOf(options, process.env),
   checkMachine: async (options) => (await import("./doctor.ts")).checkMachine(options, process.env),

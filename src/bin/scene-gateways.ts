@@ -8,6 +8,9 @@ import { fileURLToPath } from "node:url";
 import { type GatewayControl, gatewayControl } from "../gateway/control-client.ts";
 import type { CountersSeen } from "../gateway/counters.ts";
 import { type Front as GatewayFront, parseAddress } from "../gateway/table.ts";
+import { nodeDirectory } from "../enrol/node-key.ts";
+import { adoptLaunch } from "../launcher/adopt.ts";
+import { launchesIn, listLaunches } from "../launcher/launch-files.ts";
 import { type Launch, type Launcher } from "../launcher/launcher.ts";
 import { type Front, type GatewayPort, type Traffic } from "../scenes/fronts.ts";
 import { RESERVED } from "../scenes/servers.ts";
@@ -15,7 +18,7 @@ import { stateDirectory } from "../scenes/state.ts";
 import type { Clock } from "../std/clock.ts";
 import { codeOf, Failure } from "../std/errors.ts";
 import { describeProcess, ownerOf, processTree } from "../std/listeners.ts";
-import { isAlive } from "../std/process.ts";
+import { type Identity, isAlive } from "../std/process.ts";
 
 export type GatewayOptions = { readonly root: string; readonly launcher: Launcher; readonly clock: Clock };
 
@@ -25,6 +28,17 @@ const LOOK_MS = 25;
 /** Of each look at how far a drain is. */
 const DRAIN_LOOK_MS = 50;
 const STOP_GRACE_MS = 5_000;
+
+/** Of the gateway process that runs; it changes nothing. */
+export async function gatewayIdentity(root: string): Promise<Identity | undefined> {
+  const node = nodeDirectory(root);
+  for (const launchId of await listLaunches(node)) {
+    if (!launchId.startsWith(RESERVED)) continue;
+    const adopted = await adoptLaunch(path.join(launchesIn(node), launchId), launchId);
+    if (adopted.kind === "alive") return adopted.launch.identity;
+  }
+  return undefined;
+}
 
 export function openGateways(options: GatewayOptions): GatewayPort {
   return new Gateways(options);

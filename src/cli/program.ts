@@ -22,6 +22,7 @@ import { addSceneCommands } from "./scene-commands.ts";
 import { addStatusCommand } from "./status-command.ts";
 import { addTokenCommands } from "./token-commands.ts";
 import { addUnitCommand } from "./unit-command.ts";
+import { addUpgradeCommand } from "./upgrade-command.ts";
 import { addUserCommands } from "./user-commands.ts";
 
 export function buildProgram(tree: Tree): Command {
@@ -54,6 +55,7 @@ export function buildProgram(tree: Tree): Command {
   addLaunchCommands(program, tree);
   addSceneCommands(program, tree);
   addUnitCommand(program, tree);
+  addUpgradeCommand(program, tree);
   addSampleCommands(program, tree);
   addCompletion(program, tree);
   inherit(program);

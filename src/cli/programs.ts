@@ -100,6 +100,11 @@ export type SceneLine = {
 };
 /** notes: what could not be taken over as it was. */
 export type SceneWritten = { readonly file: string; readonly notes: readonly string[] };
+export type UpgradeCheck = {
+  /** noted: there was no note yet. */
+  readonly kind: "noted" | "same" | "changed";
+  readonly lines: readonly string[];
+};
 export type SceneVerified = { readonly isExact: boolean; readonly lines: readonly string[] };
 
 type LaunchOptions = { readonly root?: string };
@@ -133,6 +138,14 @@ export type Programs = {
     readonly account: string;
     readonly listen: string;
   }) => string;
+  /** warnings: what an agent would change of the scene that runs now. */
+  readonly agentUnit: (options: {
+    readonly isAlone: boolean;
+    readonly account: string;
+    readonly root: string;
+  }) => Promise<{ readonly text: string; readonly warnings: readonly string[] }>;
+  /** Notes the first time who runs; the next time, whether they still do. */
+  readonly upgradeCheck: (options: RootOption) => Promise<UpgradeCheck>;
   /** Looks at this machine and changes nothing. */
   readonly checkMachine: (options: { readonly root?: string }) => Promise<readonly Check[]>;
   readonly up: (options: {

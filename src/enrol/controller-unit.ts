@@ -3,6 +3,8 @@
 // write its own directory. Relaxed from the strictest: memory may be made executable (V8 compiles), nothing else.
 // Source: systemd.exec(5), systemd.service(5).
 
+import { quote } from "./unit-text.ts";
+
 export type ControllerUnit = {
   /** The runtime, absolute. */
   readonly node: string;
@@ -80,10 +82,4 @@ SystemCallErrorNumber=EPERM
 [Install]
 WantedBy=multi-user.target
 `;
-}
-
-/** For a command line of systemd: see systemd.service(5), "Command lines". */
-function quote(word: string): string {
-  if (/^[\w@+=:,./-]+$/.test(word)) return word;
-  return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
 }

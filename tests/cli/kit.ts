@@ -49,6 +49,8 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     sceneImport: notHere,
     sceneVerify: notHere,
     sceneLogs: notHere,
+    agentUnit: notHere,
+    upgradeCheck: notHere,
     writeSample: notHere,
     serveSample: notHere,
   };

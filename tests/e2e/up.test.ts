@@ -38,6 +38,11 @@ test("up --once starts everything, runs a real job, stops everything and leaves 
     /✓ node /,
     /│ .* words {2}README\.md/,
     /succeeded on .*"files":\d+/,
+    /✓ models +two tiny GGUF files for llama\.cpp/,
+    /✓ scene +red, behind http:\/\/127\.0\.0\.1:\d+/,
+    /Who are you\? › I am red, a sample model of Holdfast\.\n/,
+    /✓ scene +switched to blue, behind http/,
+    /Who are you\? › I am blue, a sample model of Holdfast\.\n/,
     /Nothing is left running/,
   ]) {
     assert.match(stdout, part);
