@@ -167,12 +167,7 @@ export class Scenes {
       signal,
     });
     await hook("after");
-    await this.ledger.write((state) => ({
-      active: scene.name,
-      transition: null,
-      lastError: null,
-      lastKnownGood: state.active === scene.name ? state.lastKnownGood : (state.active ?? state.lastKnownGood),
-    }));
+    await this.ledger.write((state) => committed(state, scene.name));
   }
 
   /** How the way back ended, in words. */
@@ -230,18 +225,14 @@ export class Scenes {
     for (const name of new Set([wish, ...fallbacks])) {
       const fault = await this.#bring(name ?? "", job);
       // Why it is not the one that was wished for stays told.
-      if (faults.length > 0) await this.#noteResume(wish, faults, fault === undefined ? `${name} is active` : null);
+      if (faults.length > 0 && fault === undefined) await this.noteError(faults.join("; "), `${name} is active`);
       if (fault === undefined) return name === wish ? `${name} is active` : `${name} is active instead of ${wish}`;
       faults.push(`${name} is not resumed: ${fault}`);
     }
     await this.#refuseAll("no scene is whole");
-    await this.#noteResume(wish, faults, null);
     await this.ledger.write({ transition: null, active: null });
+    await this.noteError(faults.join("; "));
     throw new Failure("scene_failed", faults.join("; "));
-  }
-
-  async #noteResume(scene: string, faults: readonly string[], restore: string | null): Promise<void> {
-    await this.ledger.write({ lastError: { at: this.#now(), scene, error: faults.join("; "), restore } });
   }
 
   /** Undefined when it is active; else why not. Nothing else is restored. */
@@ -291,14 +282,7 @@ export class Scenes {
       const registry = this.#options.registry();
       const scene = findScene(registry, name);
       const models = await adoptScene(registry, scene, this.state);
-      await this.ledger.write((state) => ({
-        desired: name,
-        active: name,
-        transition: null,
-        lastError: null,
-        models,
-        lastKnownGood: state.active === name ? state.lastKnownGood : (state.active ?? state.lastKnownGood),
-      }));
+      await this.ledger.write((state) => ({ ...committed(state, name), models }));
       await this.#options.gateways.set(frontsOf(registry, scene, this.state));
     });
   }
@@ -349,9 +333,9 @@ export class Scenes {
     });
   }
 
-  async noteError(error: string): Promise<void> {
-    const { active } = this.state;
-    await this.ledger.write({ lastError: { at: this.#now(), scene: active, error, restore: null } });
+  /** restore: how the way back ended. */
+  async noteError(error: string, restore: string | null = null): Promise<void> {
+    await this.ledger.write((state) => ({ lastError: { at: this.#now(), scene: state.active, error, restore } }));
   }
 
   /** Of the active scene, the most important first; none when scenes.yaml does not tell. */
@@ -406,4 +390,10 @@ export class Scenes {
   #now(): string {
     return new Date(this.#options.clock.now()).toISOString();
   }
+}
+
+/** What the state says once a scene is proved. */
+function committed({ active, lastKnownGood }: SceneState, scene: string): Partial<SceneState> {
+  const before = active === scene ? lastKnownGood : (active ?? lastKnownGood);
+  return { desired: scene, active: scene, transition: null, lastError: null, lastKnownGood: before };
 }
