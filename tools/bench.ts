@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// npm run bench -- boundary|gateway [--json] [--rounds N] [--directory D]: what docs/benchmarks.md says, measured again. Rule: peers are
+// npm run bench -- boundary|gateway|switch [--json] [--rounds N] [--directory D]: what docs/benchmarks.md says, measured again. Rule: peers are
 // measured in the same run, in interleaved rounds; with --json one object a line. Exit 1 when a goal was missed.
 
 import fs from "node:fs";
@@ -8,10 +8,12 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { benchBoundary, type Measure } from "../bench/boundary.ts";
 import { benchGateway } from "../bench/gateway.ts";
+import { benchSwitch } from "../bench/switch.ts";
 
 type Bench = (directory: string, rounds: number | undefined) => Promise<readonly Measure[]>;
 
 const BENCHES: { readonly [name: string]: Bench } = {
+  switch: (directory, rounds = 10) => benchSwitch({ directory, rounds }),
   gateway: (directory, rounds = 5) => benchGateway({ directory, rounds }),
   boundary: async (directory, rounds = 30) => [
     ...(await benchBoundary({ directory: path.join(directory, "one"), rounds, slots: 1 })),

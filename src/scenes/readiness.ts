@@ -78,7 +78,8 @@ export type WaitOptions = {
 
 const POLL_FIRST_MS = 10;
 const POLL_LAST_MS = 250;
-const POLL_GROWTH = 1.3;
+/** Of the time that it has loaded: what loads for long may be seen ready a little later. */
+const POLL_SHARE = 0.1;
 
 /** Until the model is ready, fails, hangs or takes too long. */
 export async function waitReady(options: WaitOptions): Promise<Waited> {
@@ -88,7 +89,6 @@ export async function waitReady(options: WaitOptions): Promise<Waited> {
   let work: Work = { cpuMs: 0, readBytes: 0 };
   let written = "";
   let rung = "";
-  let pollMs = POLL_FIRST_MS;
   using outputs = new OutputWatch(options.outputs);
   for (;;) {
     const ready = await lookReady(model, identity);
@@ -113,8 +113,8 @@ export async function waitReady(options: WaitOptions): Promise<Waited> {
       };
     if (now - began >= model.startTimeoutMs)
       return { kind: "failed", why: `not healthy in ${seconds(now - began)} (${said})` };
+    const pollMs = Math.min(POLL_LAST_MS, Math.max(POLL_FIRST_MS, (now - began) * POLL_SHARE));
     await clock.sleep(pollMs, AbortSignal.any([signal, outputs.next()]));
-    pollMs = Math.min(POLL_LAST_MS, pollMs * POLL_GROWTH);
   }
 }
 

@@ -72,6 +72,24 @@ export function reachedBy(listeners: readonly Listener[], host: string, port: nu
 
 /** A process and all that descends from it, as /proc shows it now. */
 export function processTree(root: number): readonly number[] {
+  const listed = fs.existsSync(`/proc/${process.pid}/task/${process.pid}/children`);
+  return listed ? treeByChildren(root) : treeByParents(root);
+}
+
+/** Kernels with CONFIG_PROC_CHILDREN: what each thread of a process forked. */
+function treeByChildren(root: number): readonly number[] {
+  const tree = [root];
+  for (let at = 0; at < tree.length; at++) {
+    const pid = tree[at] ?? 0;
+    for (const thread of namesOrNone(`/proc/${pid}/task`)) {
+      const children = readOrEmpty(`/proc/${pid}/task/${thread}/children`).trim();
+      if (children !== "") tree.push(...children.split(" ").map(Number));
+    }
+  }
+  return tree;
+}
+
+function treeByParents(root: number): readonly number[] {
   const children = new Map<number, number[]>();
   for (const pid of allPids()) {
     const parent = readProcessStat(pid)?.parentPid;
