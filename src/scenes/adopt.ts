@@ -4,23 +4,33 @@
 
 import { Failure } from "../std/errors.ts";
 import { allPids, identityOf, readProcessStat } from "../std/process.ts";
-import { ownerOf } from "../std/listeners.ts";
+import { ownerOf, processTree } from "../std/listeners.ts";
 import { lookReady } from "./readiness.ts";
 import { markerHash, type Model } from "./model.ts";
 import { modelsOf, type Registry, type Scene } from "./registry.ts";
+import type { OwnLaunch } from "./servers.ts";
 import type { ModelRecord, SceneState } from "./state.ts";
 
+export type Adoption = {
+  readonly registry: Registry;
+  readonly scene: Scene;
+  readonly state: SceneState;
+  /** Models that Holdfast itself launched, with or without a state that knows them. */
+  readonly launches: readonly OwnLaunch[];
+};
+
 /** Throws scene_refused. */
-export async function adoptScene(
-  registry: Registry,
-  scene: Scene,
-  state: SceneState,
-): Promise<ReadonlyMap<string, ModelRecord>> {
+export async function adoptScene({
+  registry,
+  scene,
+  state,
+  launches,
+}: Adoption): Promise<ReadonlyMap<string, ModelRecord>> {
   const reasons: string[] = [];
   const models = new Map<string, ModelRecord>();
   const wanted = modelsOf(registry, scene);
   for (const model of wanted) {
-    const found = await bind(model, state.models.get(model.name));
+    const found = await bind(model, state.models.get(model.name), launches);
     if (typeof found === "string") reasons.push(`${model.name}: ${found}`);
     else models.set(model.name, found);
   }
@@ -32,7 +42,11 @@ export async function adoptScene(
 }
 
 /** The record that it gets; else why not. */
-async function bind(model: Model, known: ModelRecord | undefined): Promise<ModelRecord | string> {
+async function bind(
+  model: Model,
+  known: ModelRecord | undefined,
+  launches: Adoption["launches"],
+): Promise<ModelRecord | string> {
   const leader = listenerLeader(model);
   if (typeof leader === "string") return leader;
   const recorded = known?.identity?.pid ?? (typeof known?.extra["pid"] === "number" ? known.extra["pid"] : undefined);
@@ -40,7 +54,8 @@ async function bind(model: Model, known: ModelRecord | undefined): Promise<Model
     return `the record of its process is missing: ${known.legacy ?? ""}`;
   if (known?.identity === undefined && recorded !== undefined && recorded !== leader)
     return `its record says pid ${recorded}, and the one that listens belongs to group ${leader}`;
-  const identity = known?.launchId === undefined ? identityOf(leader) : known.identity;
+  const own = launches.find((launch) => processTree(launch.identity.pid).includes(leader));
+  const identity = own === undefined ? identityOf(leader) : own.identity;
   if (identity === undefined) return "its process is gone";
   const ready = await lookReady(model, identity);
   if (ready.kind !== "ready") return `${ready.rung}: ${ready.why}`;
@@ -50,7 +65,7 @@ async function bind(model: Model, known: ModelRecord | undefined): Promise<Model
     legacy: undefined,
     port: model.place.port,
     marker: markerHash(model.marker),
-    launchId: known?.launchId,
+    launchId: own?.launchId,
     spec: model.spec,
     extra,
   };

@@ -12,25 +12,42 @@ export class SceneLedger {
   readonly #root: string;
   readonly #onStep: OnStep;
   #state: SceneState;
-  /** Why the file could not be read; what is here is what the one before it said. */
-  readonly doubt: string | undefined;
+  #doubt: string | undefined;
   /** Neither file can be read: nothing is known. */
-  readonly isLost: boolean;
+  readonly #isLost: boolean;
 
   constructor(root: string, onStep: OnStep) {
     this.#root = root;
     this.#onStep = onStep;
     const read = readState(root);
-    this.doubt = read.kind === "fallback" || read.kind === "unreadable" ? read.why : undefined;
-    this.isLost = read.kind === "unreadable";
+    this.#doubt = read.kind === "fallback" || read.kind === "unreadable" ? read.why : undefined;
+    this.#isLost = read.kind === "unreadable";
     this.#state = read.kind === "read" || read.kind === "fallback" ? read.state : EMPTY_STATE;
+  }
+
+  /** Why the file could not be read; what is here is what the one before it said. */
+  get doubt(): string | undefined {
+    return this.#doubt;
+  }
+
+  /** A person has said which scene it is to be: what is written from now on is known again. */
+  settleDoubt(): void {
+    this.#doubt = undefined;
   }
 
   /** Where nothing is known nothing is changed. Throws scene_refused. */
   refuseLost(): void {
-    if (!this.isLost) return;
-    const advice = "look at what runs (holdfast launch list), then move the file away";
-    throw new Failure("scene_refused", `${this.doubt}, and there is no good copy: ${advice}`);
+    if (!this.#isLost || this.#doubt === undefined) return;
+    const advice = "look at what runs (holdfast launch list), then move both away and adopt the scene that runs";
+    throw new Failure("scene_refused", `${this.#doubt}, and there is no good copy: ${advice}`);
+  }
+
+  /** What an older version says may not be what runs now. Throws scene_refused. */
+  refuseDoubt(): void {
+    this.refuseLost();
+    if (this.#doubt === undefined) return;
+    const advice = "what the version before it says may be older than what runs: activate or adopt a scene first";
+    throw new Failure("scene_refused", `${this.#doubt}; ${advice}`);
   }
 
   get state(): SceneState {

@@ -20,7 +20,7 @@ import { type Observed, observeAll, strangersOn, wantedOf } from "./observe.ts";
 import { type Plan, planSwitch } from "./plan.ts";
 import { findScene, modelsOf, type Registry, type Scene } from "./registry.ts";
 import type { Servers } from "./servers.ts";
-import { type SceneState } from "./state.ts";
+import { committed, type SceneState } from "./state.ts";
 import { carryOut, stopAll, type SwitchTools } from "./switch.ts";
 
 export { type GatewayPort } from "./fronts.ts";
@@ -123,6 +123,7 @@ export class Scenes {
     if (plan.problems.length > 0)
       throw new Failure("scene_refused", `${name} is not activated: ${plan.problems.join("; ")}`);
     const { desired, active } = this.state;
+    this.ledger.settleDoubt();
     await this.ledger.write({ desired: name, transition: name });
     await this.#switchOrRestore({ switching, plan, job, desired, active });
     return plan;
@@ -264,7 +265,7 @@ export class Scenes {
       const unhealthy = new Map(bad.map(({ name, why }) => [name, why]));
       await this.#options.gateways.set(frontsOf(registry, scene, this.state, unhealthy));
     }
-    return `${this.ledger.doubt}: nothing is switched or stopped on what the version before it says; activate a scene to go on`;
+    return `${this.ledger.doubt}: nothing is switched or stopped on what the version before it says; activate or adopt a scene to go on`;
   }
 
   async #endOrphans(emit: Emit): Promise<void> {
@@ -281,7 +282,10 @@ export class Scenes {
     return this.#alone(`an adoption of ${name}`, async () => {
       const registry = this.#options.registry();
       const scene = findScene(registry, name);
-      const models = await adoptScene(registry, scene, this.state);
+      this.ledger.refuseLost();
+      const launches = await this.#options.servers.launches();
+      const models = await adoptScene({ registry, scene, state: this.state, launches });
+      this.ledger.settleDoubt();
       await this.ledger.write((state) => ({ ...committed(state, name), models }));
       await this.#options.gateways.set(frontsOf(registry, scene, this.state));
     });
@@ -290,7 +294,7 @@ export class Scenes {
   /** Throws scene_failed, naming what did not end. */
   stop(job: Job): Promise<void> {
     return this.#alone("a stop", async () => {
-      this.ledger.refuseLost();
+      this.ledger.refuseDoubt();
       const { active, models } = this.state;
       const legacy = [...models].find(([, record]) => record.legacy !== undefined);
       if (legacy !== undefined)
@@ -390,10 +394,4 @@ export class Scenes {
   #now(): string {
     return new Date(this.#options.clock.now()).toISOString();
   }
-}
-
-/** What the state says once a scene is proved. */
-function committed({ active, lastKnownGood }: SceneState, scene: string): Partial<SceneState> {
-  const before = active === scene ? lastKnownGood : (active ?? lastKnownGood);
-  return { desired: scene, active: scene, transition: null, lastError: null, lastKnownGood: before };
 }

@@ -12,7 +12,7 @@ import {
   pathsIn,
 } from "../launcher/launcher.ts";
 import type { Clock } from "../std/clock.ts";
-import { isAlive } from "../std/process.ts";
+import { type Identity, isAlive } from "../std/process.ts";
 import { describeSurvivors } from "../launcher/survivors.ts";
 import { stopForeign, waitForeignGone } from "./foreign.ts";
 import { readTail } from "./log-tail.ts";
@@ -40,6 +40,8 @@ export type StartOptions = {
   /** Durable before it returns: the gate opens after it. */
   readonly record: (record: ModelRecord) => Promise<void>;
 };
+
+export type OwnLaunch = { readonly launchId: string; readonly identity: Identity };
 
 export type StartedModel = { readonly launch: Launch; readonly record: ModelRecord };
 
@@ -148,8 +150,19 @@ export class Servers {
 
   /** Model launches of this node that are not in the state: of a life that died between its launch and its record. */
   async orphans(known: ReadonlySet<string>): Promise<readonly string[]> {
-    return (await this.#launcher.list()).filter(
-      (launchId) => launchId.startsWith("model-") && !launchId.startsWith(RESERVED) && !known.has(launchId),
+    return (await this.#listModels()).filter((launchId) => !known.has(launchId));
+  }
+
+  async #listModels(): Promise<readonly string[]> {
+    const all = await this.#launcher.list();
+    return all.filter((launchId) => launchId.startsWith("model-") && !launchId.startsWith(RESERVED));
+  }
+
+  /** Those that run. */
+  async launches(): Promise<readonly OwnLaunch[]> {
+    const adopted = await Promise.all((await this.#listModels()).map((launchId) => this.#launcher.adopt(launchId)));
+    return adopted.flatMap((each) =>
+      each.kind === "alive" ? [{ launchId: each.launch.launchId, identity: each.launch.identity }] : [],
     );
   }
 

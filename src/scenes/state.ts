@@ -56,6 +56,12 @@ export const EMPTY_STATE: SceneState = {
   extra: {},
 };
 
+/** What changes once a scene is proved. */
+export function committed({ active, lastKnownGood }: SceneState, scene: string): Partial<SceneState> {
+  const before = active === scene ? lastKnownGood : (active ?? lastKnownGood);
+  return { desired: scene, active: scene, transition: null, lastError: null, lastKnownGood: before };
+}
+
 export type StateRead =
   | { readonly kind: "none" }
   | { readonly kind: "read"; readonly state: SceneState }
