@@ -4,9 +4,12 @@
 
 import type { TestContext } from "node:test";
 
-const stacks = new WeakMap<TestContext, AsyncDisposableStack>();
+/** What a test is, as far as this needs it. */
+export type Ending = Pick<TestContext, "after">;
 
-export function cleanupOf(t: TestContext): AsyncDisposableStack {
+const stacks = new WeakMap<Ending, AsyncDisposableStack>();
+
+export function cleanupOf(t: Ending): AsyncDisposableStack {
   const known = stacks.get(t);
   if (known !== undefined) return known;
   const stack = new AsyncDisposableStack();

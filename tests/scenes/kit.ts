@@ -8,12 +8,11 @@ import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
-import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 import type { SceneStatus } from "../../src/scenes/operations.ts";
 import { askAgent } from "../../src/scenes/socket.ts";
-import { cleanupOf } from "../kit/cleanup.ts";
+import { cleanupOf, type Ending } from "../kit/cleanup.ts";
 import { freePort, stubModel, type StubModelOptions } from "../kit/stub-model.ts";
 import { until } from "../kit/until.ts";
 
@@ -70,7 +69,7 @@ export function stub(name: string, { file = {}, ...options }: ModelOptions): Rec
   };
 }
 
-export async function createSceneMachine(t: TestContext): Promise<SceneMachine> {
+export async function createSceneMachine(t: Ending): Promise<SceneMachine> {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), "scenes-"));
   const port = await freePort();
   const gateway = `127.0.0.1:${port}`;
