@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gateway as a node's agent launches it: `node gateway-main.ts --control SOCKET [--drain MS]`. The same as the command
-// `holdfast gateway --control`, without the command tree, which would take a third of the memory.
+// `holdfast gateway --control`, without the command tree. With NODE_COMPILE_CACHE set to a directory it takes 70 MB instead of
+// 105 MB, because types are not stripped at each start.
 
 import { parseArgs } from "node:util";
 import { errorRow } from "../protocol/errors.ts";

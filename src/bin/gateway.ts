@@ -2,6 +2,7 @@
 // `holdfast gateway`: a front for one upstream, or fronts by the table that comes over its control socket. It stays light: no
 // web server, no database, nothing of the agent.
 
+import v8 from "node:v8";
 import { Control } from "../gateway/control.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import { type Address, DRAIN_MS, type Front, parseAddress } from "../gateway/table.ts";
@@ -28,12 +29,16 @@ export type GatewayCommand = {
 /** The generation of the front that the command line names: any table that is told comes after it. */
 const FROM_COMMAND_LINE = 0;
 
+/** V8's space for young objects stays at 1 MB: what lives for one read or one connection needs no more. Grown, it held 100 MB. */
+const FLAT_MEMORY = "--semi-space-growth-factor=1";
+
 /** Runs until the signal aborts; returns the exit code. */
 export async function runGateway(options: GatewayCommand, env: Environment, signal: AbortSignal): Promise<number> {
   const front = frontFrom(options);
   const { control: path, drainMs = DRAIN_MS } = options;
   if (front === undefined && path === undefined)
     throw new Failure("usage", "a gateway needs --listen and --upstream, or --control");
+  v8.setFlagsFromString(FLAT_MEMORY);
   const log = await stderrLog(env);
   const gateway = new Gateway({ clock: systemClock, random: systemRandom, log });
   await using stack = new AsyncDisposableStack();
