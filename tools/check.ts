@@ -35,6 +35,9 @@ function checks(): readonly Check[] {
     ...(fs.existsSync(path.join(root, "tools/openapi.ts"))
       ? [{ name: "openapi.json", argv: tool("openapi.ts", "--check") }]
       : []),
+    ...(fs.existsSync(path.join(root, "tools/scenes-schema.ts"))
+      ? [{ name: "scenes.schema.json", argv: tool("scenes-schema.ts", "--check") }]
+      : []),
     { name: "tidy", argv: tool("tidy.ts") },
     ...(scripts.length > 0 ? [{ name: "shellcheck", argv: ["shellcheck", ...scripts.map((file) => file.path)] }] : []),
   ];

@@ -52,6 +52,7 @@ export const fileModel = Type.Object(
     }),
     env: Type.Optional(
       Type.Record(Type.String({ pattern: variableName }), Type.String({ maxLength: 65_536 }), {
+        ...strict,
         description: "Added to PATH, HOME, USER, LOGNAME and LANG; nothing else is inherited.",
       }),
     ),
@@ -87,6 +88,7 @@ export const fileScene = Type.Object(
     models: Type.Array(Type.String({ pattern: entryName }), { minItems: 1, maxItems: 64, uniqueItems: true }),
     gateways: Type.Optional(
       Type.Record(Type.String({ pattern: entryName }), Type.String({ pattern: entryName }), {
+        ...strict,
         description: "Which model is behind which gateway. Default: the only model behind the only gateway.",
       }),
     ),
@@ -125,9 +127,9 @@ export const scenesFile = Type.Object(
     version: Type.Literal(1),
     env_file: Type.Optional(text("NAME=VALUE lines (mode 0600) with the secrets that models name.")),
     floor: Type.Optional(size("MemAvailable that is never given to models or jobs. Default: no floor.")),
-    gateways: Type.Optional(Type.Record(Type.String({ pattern: entryName }), fileGateway)),
-    models: Type.Record(Type.String({ pattern: entryName }), fileModel, { minProperties: 1 }),
-    scenes: Type.Record(Type.String({ pattern: entryName }), fileScene, { minProperties: 1 }),
+    gateways: Type.Optional(Type.Record(Type.String({ pattern: entryName }), fileGateway, strict)),
+    models: Type.Record(Type.String({ pattern: entryName }), fileModel, { ...strict, minProperties: 1 }),
+    scenes: Type.Record(Type.String({ pattern: entryName }), fileScene, { ...strict, minProperties: 1 }),
   },
   { ...strict, $id: "https://holdfast.dev/scenes.schema.json", title: "scenes.yaml of Holdfast" },
 );

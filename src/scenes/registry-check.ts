@@ -4,6 +4,7 @@
 
 import type { ScenesFile } from "../protocol/scenes-file-schema.ts";
 import type { Fault } from "../std/errors.ts";
+import { durationMsOf, sizeOf } from "../std/units.ts";
 import { type Model, markerHash } from "./model.ts";
 import type { SceneText } from "./scene-text.ts";
 
@@ -16,7 +17,37 @@ export function checkScenes(
     ...sharedMarkers(models, text),
     ...Object.keys(written.scenes).flatMap((scene) => sceneFaults(written, scene, text)),
     ...addressFaults(written, text),
+    ...amountFaults(written, text),
   ];
+}
+
+/** What is written as an amount and is none must not become a default in silence. */
+function amountFaults({ floor, models, gateways = {} }: ScenesFile, text: SceneText): readonly Fault[] {
+  const faults: Fault[] = [];
+  const look = (
+    steps: readonly string[],
+    amount: string | undefined,
+    of: "size" | "time" | "time above zero",
+  ): void => {
+    if (amount === undefined) return;
+    const read = of === "size" ? sizeOf(amount) : waitMsOf(amount);
+    if (read === undefined || (of === "time above zero" && read === 0))
+      faults.push({ place: text.place(steps), problem: `${amount} is no ${of} that can be used` });
+  };
+  look(["floor"], floor, "size");
+  for (const [name, model] of Object.entries(models)) {
+    look(["models", name, "memory"], model.memory, "size");
+    look(["models", name, "start_timeout"], model.start_timeout, "time above zero");
+    look(["models", name, "stall_timeout"], model.stall_timeout, "time above zero");
+    look(["models", name, "stop_grace"], model.stop_grace, "time");
+  }
+  for (const [name, { drain }] of Object.entries(gateways)) look(["gateways", name, "drain"], drain, "time");
+  return faults;
+}
+
+/** 0s is no wait at all. */
+export function waitMsOf(text: string): number | undefined {
+  return /^[0.]+\s*(ms|s|m|h|d)$/.test(text) ? 0 : durationMsOf(text);
 }
 
 function sharedMarkers(models: ReadonlyMap<string, Model>, text: SceneText): readonly Fault[] {

@@ -7,12 +7,11 @@ import path from "node:path";
 import type { FileMarker, FileModel, ScenesFile } from "../protocol/scenes-file-schema.ts";
 import { codeOf, Failure, type Fault, messageOf } from "../std/errors.ts";
 import { defaultMarker, type Marker } from "../std/marker.ts";
-import { durationMsOf, sizeOf } from "../std/units.ts";
+import { sizeOf } from "../std/units.ts";
 import { argumentFaults } from "./arguments.ts";
 import { type Environment, Expander, readEnvFile } from "./expand.ts";
 import { type Model, specOf } from "./model.ts";
-import { checkScenes } from "./registry-check.ts";
-
+import { checkScenes, waitMsOf } from "./registry-check.ts";
 import { SceneText } from "./scene-text.ts";
 
 export const FILE_NAME = "scenes.yaml";
@@ -182,7 +181,7 @@ function gatewaysOf({ gateways = {} }: ScenesFile): ReadonlyMap<string, Gateway>
 
 const bytesOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : sizeOf(text));
 const msOf = (text: string | undefined, usual: number): number =>
-  text === undefined ? usual : (durationMsOf(text) ?? usual);
+  text === undefined ? usual : (waitMsOf(text) ?? usual);
 
 /** The scene of this name. Throws scene_unknown, naming those that there are. */
 export function findScene(registry: Registry, name: string): Scene {

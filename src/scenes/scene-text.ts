@@ -89,7 +89,7 @@ export class SceneText {
     switch (keyword) {
       case "additionalProperties": {
         const key = String(params["additionalProperty"]);
-        return { place: this.place([...steps, key]), problem: `"${key}" is not known here` };
+        return { place: this.place([...steps, key]), problem: `"${key}" is ${whyUnknown(parentSchema)}` };
       }
       case "required":
         return { place: this.place(steps), problem: `${name} lacks ${String(params["missingProperty"])}` };
@@ -102,6 +102,13 @@ export class SceneText {
         return { place: this.place(steps), problem: `${name} ${message ?? "is not valid"}` };
     }
   }
+}
+
+/** Where names are free, it is one that cannot be used. */
+function whyUnknown(schema: object | undefined): string {
+  const patterns =
+    schema !== undefined && "patternProperties" in schema ? Object.keys(schema.patternProperties ?? {}) : [];
+  return patterns.length === 0 ? "not known here" : `no name that can be used here: it must match ${patterns.join()}`;
 }
 
 function exampleOf(schema: object | undefined): string {

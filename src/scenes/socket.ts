@@ -55,6 +55,8 @@ async function answerOne(socket: net.Socket, answer: Answering): Promise<void> {
   const gone = new AbortController();
   socket.on("error", () => gone.abort());
   socket.on("close", () => gone.abort());
+  // A client that ends its side gives its operation up, and waits for the answer to that.
+  socket.on("end", () => gone.abort());
   const say = (line: Line): void => {
     if (!socket.destroyed) socket.write(`${JSON.stringify(line)}\n`);
   };
