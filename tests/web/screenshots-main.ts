@@ -9,6 +9,7 @@ import { type TestContext, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import type { NodeDouble } from "../kit/node-double.ts";
 import { createWebWorld, linkFor, startNext, type WebWorld } from "./kit.ts";
+import { shootScenes } from "./scene-pictures.ts";
 
 const GIB = 2 ** 30;
 const shapes: Readonly<Record<string, BrowserContextOptions>> = {
@@ -100,10 +101,17 @@ async function furnish(t: TestContext, world: WebWorld) {
   return { jobId: shown.id, nodeId: anna.nodeId, stop: () => clearInterval(timer) };
 }
 
-test("pictures of every page", async (t) => {
+function folderOf(): string {
   const folder = process.argv[2];
   assert.ok(folder !== undefined, "usage: node tests/web/screenshots-main.ts FOLDER");
   fs.mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+test("pictures of the scenes of a node", (t) => shootScenes(t, folderOf(), shapes));
+
+test("pictures of every page", async (t) => {
+  const folder = folderOf();
   const empty = await createWebWorld(t);
   const emptyPage = await empty.signedIn("/", undefined, shapes["light"]);
   await emptyPage.waitForLoadState("load");

@@ -11,6 +11,7 @@ import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/pages.css";
+import "./styles/scenes.css";
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("bug: index.html has no #root");

@@ -7,6 +7,7 @@ import { gibibytes } from "../../../src/protocol/placement.ts";
 import type { Column } from "../parts/page.tsx";
 import { NodeState } from "../parts/state.tsx";
 import { Foreign } from "../parts/foreign.tsx";
+import { SceneInShort } from "../scenes/scenes-part.tsx";
 import { Ago } from "../parts/time.tsx";
 
 export const nodeColumns: readonly Column<Node>[] = [
@@ -31,6 +32,7 @@ export const nodeColumns: readonly Column<Node>[] = [
     cell: (node) => (node.facts === null ? "?" : gibibytes(node.facts.memoryTotalBytes)),
   },
   { head: "GPU", isWide: true, cell: (node) => <span className="cut">{gpuText(node.facts?.devices)}</span> },
+  { head: "Scene", cell: ({ scenes }) => <SceneInShort scenes={scenes} /> },
   { head: "Heartbeat", cell: (node) => <Ago at={node.lastHeartbeatAt} /> },
 ];
 

@@ -9,13 +9,17 @@ import { Page, Section, Table } from "../parts/page.tsx";
 import { NodeState } from "../parts/state.tsx";
 import { Foreign } from "../parts/foreign.tsx";
 import { heldColumns } from "../jobs/job-columns.tsx";
+import { ScenesPart } from "../scenes/scenes-part.tsx";
 import { NodeActions } from "./node-actions.tsx";
 import { DeviceTable, NodeFactList } from "./node-facts.tsx";
 import { NodeWarnings } from "./node-warnings.tsx";
 
+/** As often as a node tells of itself: most of it, such as its memory, wakes nobody. */
+const REFETCH_MS = 5_000;
+
 export function NodePage(): ReactNode {
   const nodeId = useParam("nodeId");
-  const node = useApi("nodeShow", { params: { nodeId } });
+  const node = useApi("nodeShow", { params: { nodeId } }, { refetchMs: REFETCH_MS });
   return (
     <Loaded query={node}>
       {(data) => (
@@ -30,6 +34,7 @@ export function NodePage(): ReactNode {
         >
           <NodeWarnings node={data} />
           <NodeFactList node={data} />
+          <ScenesPart node={data} seenAtMs={node.dataUpdatedAt} />
           {data.facts !== null && <DeviceTable devices={data.facts.devices} />}
           <HeldJobs nodeId={nodeId} />
         </Page>

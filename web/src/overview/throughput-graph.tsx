@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bars for each minute, failed on top of succeeded. Colours come from the style sheet, so that both themes are readable.
+// Bars for each minute, failed on top of succeeded.
 
-import { useEffect, useRef } from "react";
+import { useMemo } from "react";
 import uPlot from "uplot";
 import type { Throughput } from "../../../src/protocol/access-schema.ts";
+import { axisOf, type Colour, Plot, type PlotOptions } from "../parts/plot.tsx";
 
 type Minutes = Throughput["minutes"];
 
-const HEIGHT = 150;
 const LEAST_TOP = 4;
 
 /** The higher series first: the lower one is drawn over it. */
@@ -19,27 +19,22 @@ function dataOf(minutes: Minutes): uPlot.AlignedData {
   ];
 }
 
-function optionsOf(element: HTMLElement, counts: () => Minutes): uPlot.Options {
-  const colour = (name: string): string => getComputedStyle(element).getPropertyValue(name).trim();
+function optionsOf(colour: Colour): PlotOptions {
   const bars = uPlot.paths.bars?.({ size: [0.7, 24], align: 1 });
-  const axis = {
-    stroke: colour("--quiet"),
-    grid: { stroke: colour("--line"), width: 1 },
-    ticks: { show: false },
-    font: "12px system-ui",
-  };
-  const series = (label: string, name: string, count: (at: number) => number | undefined): uPlot.Series => ({
+  const axis = axisOf(colour);
+  const series = (label: string, name: string, countOf: (all: number, succeeded: number) => number): uPlot.Series => ({
     label,
     fill: colour(name),
     stroke: colour(name),
     width: 0,
     points: { show: false },
-    value: (_plot, _value, _series, index) => String((index === null ? undefined : count(index)) ?? "–"),
+    value: ({ data }, _value, _series, index) => {
+      const [all, succeeded] = index === null ? [] : [data[1]?.[index], data[2]?.[index]];
+      return typeof all === "number" && typeof succeeded === "number" ? String(countOf(all, succeeded)) : "–";
+    },
     ...(bars === undefined ? {} : { paths: bars }),
   });
   return {
-    width: element.clientWidth,
-    height: HEIGHT,
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     legend: { live: true },
     scales: {
@@ -53,44 +48,13 @@ function optionsOf(element: HTMLElement, counts: () => Minutes): uPlot.Options {
     ],
     series: [
       { label: "Time", value: "{HH}:{mm}" },
-      series("Failed", "--bad", (at) => counts()[at]?.failed),
-      series("Succeeded", "--good", (at) => counts()[at]?.succeeded),
+      series("Failed", "--bad", (all, succeeded) => all - succeeded),
+      series("Succeeded", "--good", (_all, succeeded) => succeeded),
     ],
   };
 }
 
 export function ThroughputGraph({ minutes }: { readonly minutes: Minutes }) {
-  const place = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(undefined);
-  const latest = useRef(minutes);
-  useEffect(() => {
-    latest.current = minutes;
-    plot.current?.setData(dataOf(minutes));
-  }, [minutes]);
-  useEffect(() => {
-    const element = place.current;
-    if (element === null) return;
-    const draw = (): void => {
-      plot.current?.destroy();
-      plot.current = new uPlot(
-        optionsOf(element, () => latest.current),
-        dataOf(latest.current),
-        element,
-      );
-    };
-    draw();
-    const resized = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
-    resized.observe(element);
-    const isDark = window.matchMedia("(prefers-color-scheme: dark)");
-    isDark.addEventListener("change", draw);
-    window.addEventListener("holdfast-theme", draw);
-    return () => {
-      resized.disconnect();
-      isDark.removeEventListener("change", draw);
-      window.removeEventListener("holdfast-theme", draw);
-      plot.current?.destroy();
-      plot.current = undefined;
-    };
-  }, []);
-  return <div ref={place} className="graph" aria-hidden="true" />;
+  const data = useMemo(() => dataOf(minutes), [minutes]);
+  return <Plot data={data} optionsOf={optionsOf} />;
 }

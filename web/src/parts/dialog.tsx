@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dialogs on the browser's own <dialog>: Esc closes them, the focus stays inside and goes back after.
 
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { ActionButton } from "./button.tsx";
 import { FailureOf } from "./failure.tsx";
 
@@ -10,7 +10,8 @@ export type DialogProps = { readonly title: string; readonly onClose: () => void
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  useEffect(() => {
+  // Closed while it is still in the page: only then does the browser give the focus back.
+  useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => dialog?.close();

@@ -4,7 +4,7 @@
 import type { Job } from "../../../src/protocol/job-schema.ts";
 import type { Node } from "../../../src/protocol/node-schema.ts";
 
-type Tone = "good" | "busy" | "wait" | "warn" | "bad" | "gone";
+export type Tone = "good" | "busy" | "wait" | "warn" | "bad" | "gone";
 
 const shapes: Readonly<Record<Tone, string>> = {
   good: "●",

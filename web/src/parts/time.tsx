@@ -34,6 +34,13 @@ export function useIsRecent(at: string | null, withinMs: number): boolean {
   return useSyncExternalStore(subscribe, () => at !== null && now - Date.parse(at) < withinMs);
 }
 
+/** Whole seconds; 0 without a moment to count from. */
+export function useSecondsSince(sinceMs: number | undefined): number {
+  return useSyncExternalStore(subscribe, () =>
+    sinceMs === undefined ? 0 : Math.max(0, Math.floor((now - sinceMs) / 1000)),
+  );
+}
+
 export function Ago({ at, never = "never" }: { readonly at: string | null; readonly never?: string }) {
   const text = useAgo(at);
   if (at === null) return <span className="quiet">{never}</span>;
