@@ -3,7 +3,7 @@
 // scene, or for none, and every reason is told at once.
 
 import { Failure } from "../std/errors.ts";
-import { allPids, identityOf, readProcessStat } from "../std/process.ts";
+import { identityOf, readProcessStat } from "../std/process.ts";
 import { ownerOf, processTree } from "../std/listeners.ts";
 import { lookReady } from "./readiness.ts";
 import { markerHash, type Model } from "./model.ts";
@@ -73,14 +73,10 @@ async function bind(
 
 /** The leader of the group that listens on the model's port; else what is wrong. */
 function listenerLeader({ place }: Model): number | string {
-  const pids = allPids().filter((pid) => ownerOf(place.host, place.port, [pid]).kind === "ours");
-  const [pid] = pids;
-  if (pid === undefined) {
-    const owner = ownerOf(place.host, place.port, []);
-    return owner.kind === "nobody"
-      ? `nothing listens on ${place.host}:${place.port}`
-      : `port ${place.port} is held by processes that cannot be looked into`;
-  }
+  const owner = ownerOf(place.host, place.port, []);
+  if (owner.kind !== "other") return `nothing listens on ${place.host}:${place.port}`;
+  const { pid } = owner;
+  if (pid === undefined) return `port ${place.port} is held by processes that cannot be looked into`;
   const group = readProcessStat(pid)?.groupId;
   if (group === undefined) return "its process is gone";
   const leader = readProcessStat(group);
