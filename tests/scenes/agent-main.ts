@@ -6,10 +6,11 @@ import { startScenes } from "../../src/bin/agent-scenes.ts";
 import { openScenes } from "../../src/bin/scene.ts";
 import { stderrLog } from "../../src/bin/logs.ts";
 
-const { root, dieAt, activate, floorBytes } = JSON.parse(process.argv[2] ?? "{}") as {
+const { root, dieAt, activate, adopt, floorBytes } = JSON.parse(process.argv[2] ?? "{}") as {
   root: string;
   dieAt?: number;
   activate?: string;
+  adopt?: string;
   floorBytes?: number;
 };
 
@@ -25,7 +26,7 @@ const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 const keepAlive = setInterval(() => {}, 60_000);
 
-if (activate === undefined) {
+if (activate === undefined && adopt === undefined) {
   const times = { healthMs: 200, backoffFirstMs: 20, backoffMaxMs: 200, budget: 3, budgetMs: 60_000 };
   const log = await stderrLog({});
   const scenes = await startScenes({
@@ -41,7 +42,8 @@ if (activate === undefined) {
   await scenes[Symbol.asyncDispose]();
 } else {
   await using opened = await openScenes({ root, env: process.env, onStep });
-  await opened.context.scenes.activate(activate, { emit: () => {}, signal: stop.signal });
+  if (adopt !== undefined) await opened.context.scenes.adopt(adopt);
+  if (activate !== undefined) await opened.context.scenes.activate(activate, { emit: () => {}, signal: stop.signal });
   process.stdout.write(`${steps}\n`);
 }
 clearInterval(keepAlive);

@@ -26,6 +26,7 @@ export type AgentOptions = {
   readonly dieAt?: number;
   /** Instead of a scene that is kept: this one is activated once, then the process ends. */
   readonly activate?: string;
+  readonly adopt?: string;
   /** In bytes. */
   readonly floorBytes?: number;
 };
@@ -119,7 +120,7 @@ export async function createSceneMachine(t: Ending): Promise<SceneMachine> {
       const agent = { process: child, stderr: () => text, ended: endOf(child) };
       agents.push(agent);
       const socket = path.join(root, ".kuda", "agent.sock");
-      if (options.activate === undefined)
+      if (options.activate === undefined && options.adopt === undefined)
         await until(
           "the agent answers",
           () =>
