@@ -18,7 +18,7 @@ import { describeProcess } from "../std/listeners.ts";
 import type { Log } from "../std/log.ts";
 import { allPids } from "../std/process.ts";
 import { sizeText } from "../std/units.ts";
-import { openScenes, type OpenScenes } from "./scene.ts";
+import { type MemoryOptions, openScenes, type OpenScenes } from "./scene.ts";
 import type { Environment } from "./settings.ts";
 
 export type AgentScenesOptions = {
@@ -29,6 +29,7 @@ export type AgentScenesOptions = {
   readonly floorBytes?: number;
   readonly times?: KeeperTimes;
   readonly onStep?: OnStep;
+  readonly memory?: MemoryOptions;
 };
 
 /** What the agent's jobs have to do with the memory of the machine. */
@@ -217,11 +218,11 @@ function whoUses(): string {
   return `most memory: ${users.join("; ")}`;
 }
 
-async function openWhenFree({ root, env, log, onStep }: AgentScenesOptions): Promise<OpenScenes> {
+async function openWhenFree({ root, env, log, onStep, memory = {} }: AgentScenesOptions): Promise<OpenScenes> {
   const until = systemClock.monotonicMs() + LOCK_WAIT_MS;
   for (let isSaid = false; ; isSaid = true) {
     try {
-      return await openScenes({ root, env, ...(onStep === undefined ? {} : { onStep }) });
+      return await openScenes({ root, env, memory, ...(onStep === undefined ? {} : { onStep }) });
     } catch (error) {
       if (codeOf(error) !== "scene_busy" || systemClock.monotonicMs() > until) throw error;
       if (!isSaid) log.info({}, "a command changes the scenes: waiting for its end");

@@ -5,7 +5,7 @@
 import path from "node:path";
 import type { GatewayPort } from "../scenes/fronts.ts";
 import { LearnedNeeds } from "../scenes/learned.ts";
-import { availableMemory } from "../scenes/memory.ts";
+import { type Available, availableMemory, type MemoryFiles } from "../scenes/memory.ts";
 import { type Operation, type OperationContext, type OperationResult, runOperation } from "../scenes/operations.ts";
 import { readRegistry, type Registry } from "../scenes/registry.ts";
 import { type Job, Scenes } from "../scenes/scenes.ts";
@@ -53,10 +53,14 @@ export type OpenScenesOptions = {
   readonly root: string;
   readonly env: Environment;
   readonly onStep?: OnStep;
+  readonly memory?: MemoryOptions;
 };
 
+/** Where memory is read, and how long a stopped model's is waited for; default: this machine's, a minute. */
+export type MemoryOptions = { readonly files?: MemoryFiles; readonly recoveryMs?: number };
+
 /** Takes the lock of the scenes until it is disposed. Throws root_in_use. */
-export async function openScenes({ root, env, onStep }: OpenScenesOptions): Promise<OpenScenes> {
+export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesOptions): Promise<OpenScenes> {
   makeDirectory(root, 0o755);
   makeDirectory(stateDirectory(root), 0o700);
   makeDirectory(nodeDirectory(root), 0o700);
@@ -77,18 +81,21 @@ export async function openScenes({ root, env, onStep }: OpenScenesOptions): Prom
   const servers = new Servers(launcher, systemClock);
   const gateways = openGateways({ root, launcher, clock: systemClock });
   const learned = new LearnedNeeds(root);
+  const available = (): Available | undefined => availableMemory(memory.files);
+  const { recoveryMs } = memory;
   const scenes = new Scenes({
     root,
     registry,
     servers,
     gateways,
     learned,
-    available: availableMemory,
+    available,
     clock: systemClock,
+    ...(recoveryMs === undefined ? {} : { recoveryMs }),
     ...(onStep === undefined ? {} : { onStep }),
   });
   return {
-    context: { root, scenes, available: availableMemory },
+    context: { root, scenes, available },
     registry,
     gateways,
     servers,

@@ -36,6 +36,8 @@ export type ScenesOptions = {
   readonly available: () => Available | undefined;
   readonly clock: Clock;
   readonly onStep?: OnStep;
+  /** How long memory that stops should have given back is waited for. */
+  readonly recoveryMs?: number;
 };
 
 const GRACE_MS = 10_000;
@@ -386,9 +388,10 @@ export class Scenes {
   }
 
   #tools(emit: Emit, registry: Registry | undefined): SwitchTools {
-    const { servers, gateways, clock, available, onStep = () => Promise.resolve() } = this.#options;
+    const { servers, gateways, clock, available, recoveryMs } = this.#options;
+    const { onStep = () => Promise.resolve() } = this.#options;
     const graceOf = (model: string): number => registry?.models.get(model)?.stopGraceMs ?? GRACE_MS;
-    return { servers, ledger: this.ledger, gateways, clock, emit, onStep, available, graceOf };
+    return { servers, ledger: this.ledger, gateways, clock, emit, onStep, available, recoveryMs, graceOf };
   }
 
   #now(): string {

@@ -21,6 +21,8 @@ export type SwitchTools = {
   readonly emit: Emit;
   readonly onStep: OnStep;
   readonly available: () => Available | undefined;
+  /** How long memory that stops should have given back is waited for. */
+  readonly recoveryMs: number | undefined;
   readonly graceOf: (model: string) => number;
 };
 
@@ -34,8 +36,8 @@ export type SwitchInput = {
   readonly signal: AbortSignal;
 };
 
-/** After stops, the memory must really be back. */
-const RECOVERY_WAIT_MS = 60_000;
+/** A process that ended may give its memory back a while later. */
+const RECOVERY_MS = 60_000;
 const RECOVERY_LOOK_MS = 100;
 
 /** Throws scene_failed with every fault of the phase that failed. */
@@ -187,7 +189,7 @@ async function launchOne(tools: SwitchTools, model: Model, scene: string): Promi
 
 /** A process that ended may give its memory back a while later, above all a GPU's: what counts is what is measured. */
 async function recovered(tools: SwitchTools, plan: Plan, signal: AbortSignal): Promise<void> {
-  const { clock, available, emit } = tools;
+  const { clock, available, emit, recoveryMs = RECOVERY_MS } = tools;
   const { neededBytes, floorBytes } = plan.memory;
   if (neededBytes === 0) return;
   const began = clock.monotonicMs();
@@ -196,7 +198,7 @@ async function recovered(tools: SwitchTools, plan: Plan, signal: AbortSignal): P
     const short = now === undefined ? 0 : neededBytes + floorBytes - now.bytes;
     if (short <= 0 || signal.aborted) return;
     const ms = clock.monotonicMs() - began;
-    if (ms >= RECOVERY_WAIT_MS)
+    if (ms >= recoveryMs)
       throw new Failure(
         "scene_failed",
         `memory did not come back: ${neededBytes} bytes are needed and ${floorBytes} are the floor, ${now?.bytes ?? 0} are available, ${short} are missing`,

@@ -11,17 +11,7 @@ import { stringify } from "yaml";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { stubModel, type StubModelOptions } from "../kit/stub-model.ts";
 import { until } from "../kit/until.ts";
-import {
-  digestOf,
-  editStateFile,
-  freePorts,
-  isRunning,
-  launchesOf,
-  modelOf,
-  pidOf,
-  stateFileOf,
-  statsOf,
-} from "./cases-kit.ts";
+import { editStateFile, freePorts, isRunning, launchesOf, modelOf, pidOf, stateFileOf, statsOf } from "./cases-kit.ts";
 import { createSceneMachine, stub } from "./kit.ts";
 
 const REFUSED = 110;
