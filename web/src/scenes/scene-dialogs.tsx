@@ -25,7 +25,7 @@ export function SwitchButton({ node, scene }: { readonly node: ReportingNode; re
         onClick={() => setAsking(true)}
         label={isActive ? `Activate ${scene.name} again…` : `Switch to ${scene.name}…`}
       >
-        {isActive ? "Again…" : "Switch…"}
+        {isActive ? "Activate again…" : "Switch…"}
       </ActionButton>
       {isAsking && <SwitchDialog node={node} scene={scene} onClose={() => setAsking(false)} />}
     </>

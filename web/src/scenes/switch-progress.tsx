@@ -64,8 +64,9 @@ function useOperationBegan(report: SceneReport, seenAtMs: number): Began | undef
   return next.began;
 }
 
-function Seconds({ row: { ms, began } }: { readonly row: Row }) {
+function Seconds({ row: { phase, ms, began } }: { readonly row: Row }) {
   const seconds = useSecondsSince(began?.atMs);
+  if (phase === "kept") return none;
   if (began === undefined) return `${(ms / 1000).toFixed(1)} s`;
   return `${began.isExact ? "" : "≥ "}${seconds} s`;
 }
