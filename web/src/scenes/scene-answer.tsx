@@ -15,15 +15,14 @@ type WishState = NonNullable<SceneReport["wish"]>;
 export function SceneAnswer({ node }: { readonly node: ReportingNode }) {
   const { wish } = node;
   return (
-    <div role="status" className="answer">
+    <div className="answer">
       {wish !== null && (
-        <>
-          <p className="quiet">
-            Asked for {wish.scene === null ? "no scene" : <strong>{wish.scene}</strong>} <Ago at={wish.at} />
-          </p>
-          <Answer node={node} wish={wish} />
-        </>
+        <p className="quiet">
+          Asked for {wish.scene === null ? "no scene" : <strong>{wish.scene}</strong>} <Ago at={wish.at} />
+        </p>
       )}
+      {/* Without the time: it would be read out with every second. */}
+      <div role="status">{wish !== null && <Answer node={node} wish={wish} />}</div>
     </div>
   );
 }
