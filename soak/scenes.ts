@@ -35,7 +35,10 @@ export async function soakScenes(switches: number, seed: number): Promise<SoakRe
   const began = performance.now();
   await using stack = new AsyncDisposableStack();
   const machine = await createSceneMachine({
-    after: (work) => void stack.defer(async () => void (await (work as () => unknown)())),
+    after: (work) =>
+      stack.defer(async () => {
+        await (work as () => unknown)();
+      }),
   });
   const [a, b] = [await freePort(), await freePort()];
   machine.write({

@@ -60,6 +60,7 @@ export async function startScenes(options: AgentScenesOptions): Promise<AgentSce
   const opened = stack.use(await openWhenFree(options));
   const context: OperationContext = { ...opened.context, agentPid: process.pid };
   const { scenes } = context;
+  let news = (): void => {};
   let jobs: () => readonly Victim[] = () => [];
   const floor = stack.use(
     new Floor({
@@ -76,6 +77,7 @@ export async function startScenes(options: AgentScenesOptions): Promise<AgentSce
     new Keeper({
       scenes,
       mayStart: () => !floor.isUnder,
+      onNews: () => news(),
       servers: opened.servers,
       learned: opened.learned,
       gateways: opened.gateways,
@@ -103,7 +105,10 @@ export async function startScenes(options: AgentScenesOptions): Promise<AgentSce
         wish: wishes.state,
       }),
     wish: (wished) => wishes.take(wished),
-    onChange: (listener) => void (running.onChange = listener),
+    onChange: (listener) => {
+      running.onChange = listener;
+      news = listener;
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -42,12 +42,18 @@ export type KeeperOptions = {
   readonly servers: Servers;
   readonly learned: LearnedNeeds;
   readonly gateways: GatewayPort;
+  /** Called when other models run than a look before, or one is not what it was. */
+  readonly onNews: () => void;
   /** Nothing is started while memory is short. */
   readonly mayStart: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly times?: KeeperTimes;
 };
+
+function namesOf(observed: readonly Observed[]): string {
+  return observed.map(({ condition, record }) => `${record.launchId} ${condition}`).join();
+}
 
 type Unserved = Pick<Observed, "name" | "condition" | "why">;
 
@@ -130,8 +136,10 @@ export class Keeper implements AsyncDisposable {
     this.#watch();
     if (scenes.busy !== undefined || scenes.state.active === null || scenes.ledger.doubt !== undefined) return;
     const observed = await scenes.observe();
+    const isNews = namesOf(observed) !== namesOf(this.#seen);
     this.#seen = observed;
     this.traffic = await this.#options.gateways.traffic();
+    if (isNews) this.#options.onNews();
     for (const { condition, record } of observed)
       if (condition === "healthy" && record.identity !== undefined && record.spec !== undefined) {
         const { anonymous, swapped } = memoryOf(processTree(record.identity.pid));
