@@ -63,7 +63,7 @@ test("an adoption that cannot be exact tells every reason at once, and binds, st
   const models = { loading, wrong, absent, part, recorded };
   machine.write({
     models: {
-      ...Object.assign({}, ...Object.entries(models).map(([name, port]) => stub(name, { port }))),
+      ...Object.fromEntries(Object.entries(models).flatMap(([name, port]) => Object.entries(stub(name, { port })))),
       ...stub("foreign", { port: foreign }),
     },
     scenes: { all: { models: Object.keys(models), gateways: { main: "wrong" } }, other: { models: ["foreign"] } },

@@ -106,15 +106,15 @@ async function case16(pair: Pair): Promise<void> {
   const { machine } = pair;
   write(pair, "5s");
   const answers: string[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const loops = Array.from({ length: 8 }, async () => {
-    while (!isOver) answers.push(await machine.ask());
+    while (!over.signal.aborted) answers.push(await machine.ask());
   });
   await until("they are under way", () => answers.length > 20);
   await machine.ok("scene", "activate", "two");
   const at = answers.length;
   await until("each has asked again", () => answers.length > at + 32);
-  isOver = true;
+  over.abort();
   await Promise.all(loops);
   assert.deepEqual(new Set(answers), new Set(["one", "two"]));
   // Those that were asked before its end may be told after it.

@@ -2,12 +2,15 @@
 // How a start ends: ready is the marker and nothing less, what goes on is waited for, what hangs is not, and no failure sticks.
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { until } from "../kit/until.ts";
-import { control, freePorts, launchesOf, pidOf, startCommand } from "./cases-kit.ts";
+import { control, freePorts, launchesOf, pidOf, startCommand, statsOf } from "./cases-kit.ts";
 import { createSceneMachine, type SceneMachine, stub } from "./kit.ts";
 
 const FAILED = 111;
+const MIB = 1024 * 1024;
 
 test("a start ends with the truth", async (t) => {
   const machine = await createSceneMachine(t);
@@ -18,6 +21,9 @@ test("a start ends with the truth", async (t) => {
     case29(machine),
   );
   await t.test("case 23: after a start that failed by its time, the next one works", (own) => case23(machine, own));
+  await t.test("case 34: a model that prints without end keeps serving, and its files stay within their bound", () =>
+    case34(machine),
+  );
   await t.test("a model that says another name, or ends while it loads, fails with what it said", () =>
     wrongAnswers(machine),
   );
@@ -81,6 +87,35 @@ async function case23(machine: SceneMachine, t: TestContext): Promise<void> {
   const status = await machine.status();
   assert.deepEqual([status.active, status.lastError], ["late", null]);
   await machine.ok("scene", "stop");
+}
+
+async function case34(machine: SceneMachine): Promise<void> {
+  const [port = 0] = await freePorts(1);
+  machine.write({
+    models: stub("noisy", { port, printMbPerS: 200, printMs: 60_000 }),
+    scenes: { noisy: { models: ["noisy"] } },
+  });
+  await machine.ok("scene", "activate", "noisy");
+  const { pid } = (await statsOf(port)) ?? assert.fail("it does not answer");
+  const directory = path.join(machine.root, "node", "launches", launchesOf(machine)[0] ?? "");
+  let most = 0;
+  await until("it has printed 150 MB", async () => {
+    const sizes = fs.readdirSync(directory).map((name) => sizeOf(path.join(directory, name)));
+    most = Math.max(
+      most,
+      sizes.reduce((sum, size) => sum + size, 0),
+    );
+    const written = Number(/^wchar: (\d+)$/m.exec(fs.readFileSync(`/proc/${pid}/io`, "latin1"))?.[1]);
+    assert.equal(await machine.ask(), "noisy", "it answers meanwhile");
+    return written > 150_000_000;
+  });
+  assert.ok(most > 8 * MIB && most <= 26 * MIB, `${most} bytes`);
+  assert.match(await machine.ok("scene", "logs", "noisy", "--bytes", "100"), /x{50}/);
+  await machine.ok("scene", "stop");
+}
+
+function sizeOf(file: string): number {
+  return fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 async function wrongAnswers(machine: SceneMachine): Promise<void> {
