@@ -80,7 +80,9 @@ async function case36(machine: SceneMachine): Promise<void> {
   });
   await machine.ok("scene", "activate", "holder");
   await until("both are there", () => processesOf(port).length === 2);
-  await machine.ok("scene", "stop");
+  const { stderr } = await machine.run("scene", "stop");
+  const seconds = Number(/holder +stopped +(\d+\.\d) s/.exec(stderr)?.[1]);
+  assert.ok(seconds < 8, `by the grace of scenes.yaml, not by the usual 10 s: ${stderr}`);
   assert.deepEqual(processesOf(port), []);
   assert.equal(await isListening(port), false);
   assert.deepEqual([(await machine.status()).active, launchesOf(machine)], [null, []]);
