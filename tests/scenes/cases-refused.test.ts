@@ -56,7 +56,9 @@ test("what cannot work is refused while the scene that serves goes on", async (t
   await t.test("case 46: two models on one port in a scene are refused, whatever address they are given", () =>
     case46(one),
   );
-  await t.test("case 47: a model file that is missing, empty or none at all is refused before any stop", () => case47(one));
+  await t.test("case 47: a model file that is missing, empty or none at all is refused before any stop", () =>
+    case47(one),
+  );
   await t.test("case 30: a stranger on the port is named with pid, command and start, and nothing is started", (own) =>
     case30(own, one),
   );
