@@ -142,6 +142,7 @@ export class Scenes {
     try {
       await this.#switch(switching, plan, { ...job, signal: AbortSignal.any([job.signal, this.#abort.signal]) });
     } catch (error) {
+      job.emit({ kind: "note", text: `${messageOf(error)}: back to ${active ?? "no scene"}`, ms: 0 });
       const restore = await this.#restore(active, { ...job, signal: new AbortController().signal });
       const lastError = { at: this.#now(), scene: switching.scene.name, error: messageOf(error), restore };
       const isBack = restore === `${active ?? "nothing"} is restored`;
