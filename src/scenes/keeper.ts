@@ -14,7 +14,7 @@ import type { Observed } from "./observe.ts";
 import type { Scenes } from "./scenes.ts";
 import type { Servers } from "./servers.ts";
 import type { ModelRecord } from "./state.ts";
-import { memoryOf } from "./usage.ts";
+import { memoryOf, type Work, wentOn, workOf } from "./usage.ts";
 
 export type KeeperTimes = {
   readonly healthMs: number;
@@ -55,7 +55,7 @@ function namesOf(observed: readonly Observed[]): string {
   return observed.map(({ condition, record }) => `${record.launchId} ${condition}`).join();
 }
 
-type Unserved = Pick<Observed, "name" | "condition" | "why">;
+type Unserved = Pick<Observed, "name" | "condition" | "why"> & { readonly record?: ModelRecord };
 
 type Health = {
   /** Monotonic times of the restarts that count. */
@@ -75,6 +75,7 @@ export class Keeper implements AsyncDisposable {
   readonly #watched = new Map<string, { readonly record: ModelRecord; readonly stop: AbortController }>();
   #seen: readonly Observed[] = [];
   traffic: ReadonlyMap<string, Traffic> = new Map();
+  readonly #work = new Map<string, { readonly at: number; readonly work: Work }>();
   #shown = "";
   #loop: Loop | undefined;
   #resuming: Promise<void> = Promise.resolve();
@@ -190,13 +191,25 @@ export class Keeper implements AsyncDisposable {
     return health;
   }
 
-  #needsRestart({ name, condition, why }: Unserved): boolean {
+  /** One that computes may be too busy to answer: that is not idle, and not dead. */
+  #works({ name, record }: Unserved): boolean {
+    const before = this.#work.get(name);
+    if (record?.identity === undefined) return false;
+    const now = { at: this.#options.clock.monotonicMs(), work: workOf(processTree(record.identity.pid)) };
+    this.#work.set(name, now);
+    return before === undefined || wentOn(before.work, now.work, now.at - before.at);
+  }
+
+  #needsRestart(seen: Unserved): boolean {
+    const { name, condition, why } = seen;
     const { clock } = this.#options;
     const health = this.#healthOf(name);
     if (condition === "healthy" || condition === "legacy") {
       health.misses = 0;
       return false;
     }
+    const isSilent = condition === "unhealthy" && !why.startsWith("marker: it says");
+    if (isSilent && this.#works(seen)) return false;
     health.misses = condition === "dead" || why.startsWith("marker: it says") ? MISSES_MAX : health.misses + 1;
     return health.misses >= MISSES_MAX && !health.hasGivenUp && clock.monotonicMs() >= health.nextAt;
   }

@@ -21,7 +21,7 @@ import { type Plan, planSwitch } from "./plan.ts";
 import { findScene, modelsOf, type Registry, type Scene } from "./registry.ts";
 import type { Servers } from "./servers.ts";
 import { committed, type SceneState } from "./state.ts";
-import { carryOut, stopAll, type SwitchTools } from "./switch.ts";
+import { carryOut, endOrphans, stopAll, type SwitchTools } from "./switch.ts";
 
 export { type GatewayPort } from "./fronts.ts";
 export { type Plan } from "./plan.ts";
@@ -216,7 +216,7 @@ export class Scenes {
   async #resume(job: Job): Promise<string> {
     const registry = this.#options.registry();
     if (this.ledger.doubt !== undefined) return this.#reportOnly(registry);
-    await this.#endOrphans(job.emit);
+    await endOrphans({ servers: this.#options.servers, state: this.state, emit: job.emit }, GRACE_MS);
     const { transition, desired, active, lastKnownGood } = this.state;
     const wish = transition ?? desired;
     if (wish === null) {
@@ -269,15 +269,6 @@ export class Scenes {
       await this.#options.gateways.set(frontsOf(registry, scene, this.state, unhealthy));
     }
     return `${this.ledger.doubt}: nothing is switched or stopped on what the version before it says; activate or adopt a scene to go on`;
-  }
-
-  async #endOrphans(emit: Emit): Promise<void> {
-    const { servers } = this.#options;
-    const known = new Set([...this.state.models.values()].flatMap(({ launchId }) => launchId ?? []));
-    for (const launchId of await servers.orphans(known)) {
-      const left = await servers.endOrphan(launchId, GRACE_MS);
-      emit({ kind: "note", text: left ?? `${launchId}, which no state knew, was ended`, ms: 0 });
-    }
   }
 
   /** Binds what runs to identities; starts and stops nothing. Throws scene_refused with every reason. */

@@ -11,7 +11,7 @@ import type { Available } from "./memory.ts";
 import type { Plan } from "./plan.ts";
 import type { Model } from "./model.ts";
 import type { Servers, StartedModel } from "./servers.ts";
-import type { ModelRecord } from "./state.ts";
+import type { ModelRecord, SceneState } from "./state.ts";
 
 export type SwitchTools = {
   readonly servers: Servers;
@@ -212,4 +212,15 @@ async function recovered(tools: SwitchTools, plan: Plan, signal: AbortSignal): P
 function failWith(faults: readonly (string | undefined)[]): void {
   const all = faults.filter((fault) => fault !== undefined);
   if (all.length > 0) throw new Failure("scene_failed", all.join("; "));
+}
+
+type Orphans = { readonly servers: Servers; readonly state: SceneState; readonly emit: Emit };
+
+/** Launches of models that no state knows: of a life that died between a launch and its record. */
+export async function endOrphans({ servers, state, emit }: Orphans, graceMs: number): Promise<void> {
+  const known = new Set([...state.models.values()].flatMap(({ launchId }) => launchId ?? []));
+  for (const launchId of await servers.orphans(known)) {
+    const left = await servers.endOrphan(launchId, graceMs);
+    emit({ kind: "note", text: left ?? `${launchId}, which no state knew, was ended`, ms: 0 });
+  }
 }
