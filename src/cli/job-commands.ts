@@ -32,7 +32,7 @@ function addRun(job: Command, { terminal, setExitCode }: Tree): void {
     .action(async (command: string[], options: JobOptions) => {
       const client = connect(terminal);
       const body = await submissionOf(terminal, client, command, options);
-      setExitCode(await follow(terminal, client, await submit(terminal, client, body, options.idempotencyKey)));
+      setExitCode(await follow(terminal, client, () => submit(terminal, client, body, options.idempotencyKey)));
     });
   example(
     run,

@@ -16,22 +16,32 @@ const LOOK_MS = 1_000;
 /** How long a controller may be away before run gives up following; the job goes on. */
 const AWAY_MS_MAX = 120_000;
 
-export async function follow(terminal: Terminal, client: Client, job: Job): Promise<number> {
+/** A job that was interrupted while it was submitted may be there: it is cancelled as soon as its id is known. */
+export async function follow(terminal: Terminal, client: Client, submit: () => Promise<Job>): Promise<number> {
   const leave = new AbortController();
   let interrupts = 0;
+  let known: Job | undefined;
   using stack = new DisposableStack();
-  const interrupted = (): void => {
-    interrupts++;
-    if (interrupts > 1) {
-      leave.abort();
-      return;
-    }
-    say(terminal, `cancelling ${job.id}; once more to leave it`);
+  const cancel = ({ id }: Job): void => {
+    say(terminal, `cancelling ${id}; once more to leave it`);
     client
-      .call("jobCancel", { params: { jobId: job.id } })
+      .call("jobCancel", { params: { jobId: id } })
       .catch((error: unknown) => say(terminal, `could not cancel: ${messageOf(error)}`));
   };
+  const interrupted = (): void => {
+    interrupts++;
+    if (interrupts > 1) leave.abort();
+    else if (known === undefined) say(terminal, "cancelling it once it is submitted; once more to leave it");
+    else cancel(known);
+  };
   stack.use(terminal.onInterrupt(interrupted));
+  const left = new Promise<undefined>((resolve) =>
+    leave.signal.addEventListener("abort", () => resolve(undefined), { once: true }),
+  );
+  const job = await Promise.race([submit(), left]);
+  if (job === undefined) return 130;
+  known = job;
+  if (interrupts > 0) cancel(job);
   say(terminal, `${job.id} ${job.state}`);
   const told = new AbortController();
   const telling = tellStates(terminal, client, job, AbortSignal.any([leave.signal, told.signal]));

@@ -77,6 +77,23 @@ test("the first interrupt cancels the job and waits for its end", async (t) => {
   assert.match(run.stderr(), /cancelled/);
 });
 
+test("an interrupt while the job is being submitted cancels it as soon as it is known", async (t) => {
+  const world = await createWorld(t);
+  const late = Promise.withResolvers<void>();
+  const proxy = await troublingFirstAnswer(t, world.url, late.promise);
+  const run = homeOf(t, world).start(["job", "run", "--", "x"], { HOLDFAST_URL: proxy.url });
+  await until("the submission has arrived", () => proxy.posts() > 0);
+  run.process.kill("SIGINT");
+  await until("it is taken", () => run.stderr().includes("cancelling it once it is submitted"));
+  late.resolve();
+  assert.equal(await ended(run), 130);
+  const { items } = await world.admin.call("jobList", {});
+  assert.deepEqual(
+    items.map(({ state }) => state),
+    ["cancelled"],
+  );
+});
+
 test("a second interrupt leaves at once, and the job is still being cancelled", async (t) => {
   const { world, run, id } = await running(t);
   run.process.kill("SIGINT");
@@ -107,7 +124,7 @@ test("a controller that went away and came back costs no output and repeats none
 
 test("a submission whose answer was lost is sent again and makes one job", async (t) => {
   const world = await createWorld(t);
-  const proxy = await losingFirstAnswer(t, world.url);
+  const proxy = await troublingFirstAnswer(t, world.url);
   const sent = await homeOf(t, world).run(["job", "submit", "--", "true"], { HOLDFAST_URL: proxy.url });
   assert.equal(sent.code, 0, sent.stderr);
   assert.equal(proxy.posts(), 2);
@@ -124,22 +141,27 @@ async function ended(run: Running): Promise<number | string> {
   return run.ended;
 }
 
-/** Passes requests on; the first answer is cut after the controller has done its work. */
-async function losingFirstAnswer(t: TestContext, target: string) {
+function pass(answer: http.IncomingMessage, response: http.ServerResponse): void {
+  response.writeHead(answer.statusCode ?? 500, answer.headers);
+  answer.pipe(response);
+}
+
+/** Passes requests on; the first answer is cut after the controller has done its work, or kept back until `late`. */
+async function troublingFirstAnswer(t: TestContext, target: string, late?: Promise<void>) {
   let posts = 0;
   const server = http.createServer((request, response) => {
     posts++;
-    const isLost = posts === 1;
+    const isFirst = posts === 1;
     const { hostname, port } = new URL(target);
     const onward = http.request(
       { hostname, port, method: request.method, path: request.url, headers: request.headers },
       (answer) => {
-        if (isLost) {
+        if (isFirst && late === undefined) {
           answer.resume().on("end", () => request.socket.destroy());
           return;
         }
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
+        void (isFirst ? late : undefined)?.then(() => pass(answer, response));
+        if (!isFirst) pass(answer, response);
       },
     );
     request.pipe(onward);
