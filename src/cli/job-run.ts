@@ -20,7 +20,7 @@ const AWAY_MS_MAX = 120_000;
 export async function follow(terminal: Terminal, client: Client, submit: () => Promise<Job>): Promise<number> {
   const leave = new AbortController();
   let interrupts = 0;
-  let known: Job | undefined;
+  const submitted: { job?: Job } = {};
   using stack = new DisposableStack();
   const cancel = ({ id }: Job): void => {
     say(terminal, `cancelling ${id}; once more to leave it`);
@@ -31,8 +31,8 @@ export async function follow(terminal: Terminal, client: Client, submit: () => P
   const interrupted = (): void => {
     interrupts++;
     if (interrupts > 1) leave.abort();
-    else if (known === undefined) say(terminal, "cancelling it once it is submitted; once more to leave it");
-    else cancel(known);
+    else if (submitted.job === undefined) say(terminal, "cancelling it once it is submitted; once more to leave it");
+    else cancel(submitted.job);
   };
   stack.use(terminal.onInterrupt(interrupted));
   const left = new Promise<undefined>((resolve) =>
@@ -40,7 +40,7 @@ export async function follow(terminal: Terminal, client: Client, submit: () => P
   );
   const job = await Promise.race([submit(), left]);
   if (job === undefined) return 130;
-  known = job;
+  submitted.job = job;
   if (interrupts > 0) cancel(job);
   say(terminal, `${job.id} ${job.state}`);
   const told = new AbortController();
