@@ -270,7 +270,8 @@ export class Keeper implements AsyncDisposable {
 
   #noteEnd(name: string, end: string): void {
     const { log, scenes } = this.#options;
-    if (scenes.busy === undefined) {
+    // A round may have seen it first, and be at its restart.
+    if (scenes.busy === undefined || scenes.busy.startsWith("a restart of")) {
       log.warn({ model: name, end }, "a model ended");
       this.#healthOf(name).fault = end;
     }

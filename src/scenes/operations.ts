@@ -95,9 +95,18 @@ export async function runOperation(
   }
 }
 
+/** Of one moment: what changed while the models were asked is asked again. */
 export async function statusOf(context: OperationContext): Promise<SceneStatus> {
-  return statusFrom(context, await context.scenes.observe());
+  const { ledger } = context.scenes;
+  for (let looks = 1; ; looks++) {
+    const before = ledger.state;
+    const observed = await context.scenes.observe();
+    if (ledger.state === before || looks === LOOKS_MAX) return statusFrom(context, observed);
+  }
 }
+
+/** A switch that goes on changes the state at each of its steps. */
+const LOOKS_MAX = 5;
 
 /** observed: what was seen a moment ago. It asks nobody. */
 export function statusFrom(
