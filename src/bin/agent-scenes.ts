@@ -132,7 +132,7 @@ class Operations {
 
   async ask(operation: Operation, job: Job): Promise<OperationResult> {
     const { context, floor, keeper } = this.#options;
-    if (["status", "verify", "plan"].includes(operation.op)) return runOperation(context, operation, job);
+    if (["status", "plan"].includes(operation.op)) return runOperation(context, operation, job);
     if (floor.isUnder && (operation.op === "activate" || operation.op === "resume"))
       throw new Failure("scene_refused", "memory is under the floor of this node: nothing is started until it is back");
     const isFirst = context.scenes.busy === undefined;

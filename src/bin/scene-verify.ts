@@ -6,6 +6,7 @@ import type { SceneVerified } from "../cli/programs.ts";
 import { lastBytes } from "../scenes/log-tail.ts";
 import type { SceneStatus } from "../scenes/operations.ts";
 import { type Registry } from "../scenes/registry.ts";
+import { parseAddress } from "../gateway/table.ts";
 import { Failure } from "../std/errors.ts";
 import { probeMarker } from "../std/marker.ts";
 import { pathsIn } from "../launcher/launcher.ts";
@@ -13,7 +14,7 @@ import { launchesIn } from "../launcher/launch-files.ts";
 import { nodeDirectory } from "../enrol/node-key.ts";
 import path from "node:path";
 import { sceneOperation, type SceneOptions, sceneRegistry } from "./scene.ts";
-import { type Environment, listenFrom, rootFrom } from "./settings.ts";
+import { type Environment, rootFrom } from "./settings.ts";
 
 const PROBE_TIMEOUT_MS = 10_000;
 
@@ -48,7 +49,8 @@ async function verifyGateway(registry: Registry, gateway: string, name: string):
   const marker = registry.models.get(name)?.marker;
   if (listen === undefined || marker === undefined) return "is not in scenes.yaml any more";
   const { generation: _, ...exact } = marker;
-  const probed = await probeMarker(listenFrom({}, listen), exact, PROBE_TIMEOUT_MS);
+  const place = parseAddress(listen) ?? { host: listen, port: 0 };
+  const probed = await probeMarker(place, exact, PROBE_TIMEOUT_MS);
   if (probed.kind === "equal") return undefined;
   return probed.kind === "silent" ? `does not answer: ${probed.why}` : `answers as ${JSON.stringify(probed.found)}`;
 }

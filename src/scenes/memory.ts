@@ -2,7 +2,7 @@
 // How much memory this machine can still give: the kernel's MemAvailable, or less where a control group allows less. Rules:
 // page cache that can be dropped counts as available; swap never does; unknown is said, never taken for zero.
 
-import fs from "node:fs";
+import { readOrEmpty } from "../std/files.ts";
 import path from "node:path";
 
 export type Available = {
@@ -44,12 +44,4 @@ function cgroups({ cgroupMounts, cgroupOf }: MemoryFiles): readonly (Available |
     const bytes = Math.max(0, Number(max) - Number(current) + cache);
     return { bytes, source: `memory.max of ${directory}` };
   });
-}
-
-function readOrEmpty(file: string): string {
-  try {
-    return fs.readFileSync(file, "latin1");
-  } catch {
-    return "";
-  }
 }

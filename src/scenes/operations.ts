@@ -10,7 +10,7 @@ import type { SceneError } from "./state.ts";
 import { memoryOf } from "./usage.ts";
 
 export type Operation =
-  | { readonly op: "status" | "resume" | "stop" | "verify" }
+  | { readonly op: "status" | "resume" | "stop" }
   /** Stops the scene and the gateway's own process. */
   | { readonly op: "close" }
   | { readonly op: "plan" | "activate" | "adopt"; readonly scene: string };
@@ -72,7 +72,6 @@ export async function runOperation(
   const { scenes } = context;
   switch (operation.op) {
     case "status":
-    case "verify":
       return statusOf(context);
     case "plan":
       return scenes.plan(operation.scene);

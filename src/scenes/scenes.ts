@@ -143,9 +143,8 @@ export class Scenes {
       await this.#switch(switching, plan, { ...job, signal: AbortSignal.any([job.signal, this.#abort.signal]) });
     } catch (error) {
       job.emit({ kind: "note", text: `${messageOf(error)}: back to ${active ?? "no scene"}`, ms: 0 });
-      const restore = await this.#restore(active, { ...job, signal: new AbortController().signal });
+      const { isBack, text: restore } = await this.#restore(active, { ...job, signal: new AbortController().signal });
       const lastError = { at: this.#now(), scene: switching.scene.name, error: messageOf(error), restore };
-      const isBack = restore === `${active ?? "nothing"} is restored`;
       await this.ledger.write({ desired, transition: null, lastError, active: isBack ? active : null });
       throw new Failure("scene_failed", `${switching.scene.name} was not activated: ${messageOf(error)}; ${restore}`, {
         cause: error,
@@ -174,14 +173,14 @@ export class Scenes {
     await this.ledger.write((state) => committed(state, scene.name));
   }
 
-  /** How the way back ended, in words. */
-  async #restore(name: string | null, job: Job): Promise<string> {
+  /** How the way back ended. */
+  async #restore(name: string | null, job: Job): Promise<{ readonly isBack: boolean; readonly text: string }> {
     try {
       const registry = this.#options.registry();
       if (name === null) {
         await stopAll(this.#tools(job.emit, registry), [...this.state.models.keys()], () => {});
         await this.#options.gateways.set(frontsAll(registry, { kind: "refusing", why: "no scene is active" }));
-        return "nothing is restored";
+        return { isBack: true, text: "nothing is restored" };
       }
       const scene = findScene(registry, name);
       const plan = await this.#plan({ registry, scene, isKeptAsIs: true });
@@ -193,10 +192,10 @@ export class Scenes {
         serving: () => frontsOf(registry, scene, this.state),
         signal: job.signal,
       });
-      return `${name} is restored`;
+      return { isBack: true, text: `${name} is restored` };
     } catch (error) {
       await this.#refuseAll(`no scene is whole: ${messageOf(error)}`);
-      return `${name ?? "nothing"} could not be restored: ${messageOf(error)}`;
+      return { isBack: false, text: `${name ?? "nothing"} could not be restored: ${messageOf(error)}` };
     }
   }
 

@@ -208,10 +208,6 @@ export class Servers {
     if (ending?.kind === "exited" && ending.code === 0) return undefined;
     return `${endedWords(ending)}${tail === "" ? "" : `; it printed last: ${tail}`}`;
   }
-
-  directoryOf(launchId: string): string {
-    return this.#launcher.directoryOf(launchId);
-  }
 }
 
 /** Launches of ours that are no models. */

@@ -98,7 +98,6 @@ function operationOf(text: string): Operation {
     case "resume":
     case "stop":
     case "close":
-    case "verify":
       return { op: value.op };
     case "plan":
     case "activate":

@@ -2,7 +2,7 @@
 // What the processes of a model use, and whether they go on: memory that is theirs alone, CPU ticks, bytes read. Source: proc(5).
 // Rule: memory hidden in swap counts as much as memory in RAM.
 
-import fs from "node:fs";
+import { readOrEmpty } from "../std/files.ts";
 
 export type MemoryUse = {
   /** Bytes. */
@@ -51,14 +51,6 @@ const READ_STEP_BYTES = 256 * 1024;
 /** Whether a process that loads went on between two looks. Answering our own questions costs it a little, and is no progress. */
 export function wentOn(before: Work, now: Work, elapsedMs: number): boolean {
   return now.cpuMs - before.cpuMs > elapsedMs * CPU_SHARE || now.readBytes - before.readBytes >= READ_STEP_BYTES;
-}
-
-function readOrEmpty(file: string): string {
-  try {
-    return fs.readFileSync(file, "latin1");
-  } catch {
-    return "";
-  }
 }
 
 /** Who uses the most memory of this machine, for people. */

@@ -57,3 +57,12 @@ export function syncDirectory(directory: string): void {
     fs.closeSync(fd);
   }
 }
+
+/** For files of /proc and /sys, which come and go: empty when it cannot be read. */
+export function readOrEmpty(file: string): string {
+  try {
+    return fs.readFileSync(file, "latin1");
+  } catch {
+    return "";
+  }
+}

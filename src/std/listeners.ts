@@ -4,6 +4,7 @@
 
 import fs from "node:fs";
 import { allPids, readProcessStat } from "./process.ts";
+import { readOrEmpty } from "./files.ts";
 
 export type Listener = {
   /** As in /proc/net/tcp and tcp6: bytes of the address, hexadecimal, in network order. */
@@ -146,14 +147,6 @@ function startedAt(pid: number): string | undefined {
   const boot = /^btime (\d+)$/m.exec(readOrEmpty("/proc/stat"))?.[1];
   if (ticks === undefined || boot === undefined) return undefined;
   return new Date((Number(boot) + Number(ticks) / TICKS_PER_SECOND) * 1000).toISOString().slice(0, 19) + "Z";
-}
-
-function readOrEmpty(file: string): string {
-  try {
-    return fs.readFileSync(file, "latin1");
-  } catch {
-    return "";
-  }
 }
 
 function namesOrNone(directory: string): readonly string[] {

@@ -8,7 +8,7 @@ import { tryLock } from "./linux.ts";
 
 export type Lock =
   | { readonly kind: "taken"; readonly release: () => void }
-  /** holder: what its holder wrote, or "" before it did. */
+  /** holder: what its holder wrote; before it did, what the one before wrote, or "". */
   | { readonly kind: "held"; readonly holder: string };
 
 /** Makes the file (0600) where it is missing. Throws the Failure of a place that cannot be used. */
@@ -24,8 +24,8 @@ export function takeLock(file: string, note: string): Lock {
     fs.closeSync(fd);
     return { kind: "held", holder };
   }
-  fs.ftruncateSync(fd, 0);
-  fs.writeSync(fd, `${note}\n`, 0);
+  // In this order the file of a lock that is taken again and again is never empty.
+  fs.ftruncateSync(fd, fs.writeSync(fd, `${note}\n`, 0));
   return { kind: "taken", release: () => fs.closeSync(fd) };
 }
 

@@ -21,6 +21,20 @@ async function show(t: Parameters<typeof createHome>[0], root: string, ...args: 
 const boundaryOf = async (world: World, nodeId: string) =>
   (await world.admin.call("nodeShow", { params: { nodeId } })).boundary;
 
+async function runOne(world: World): Promise<void> {
+  const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
+  await jobState(world, id, "succeeded");
+}
+
+/** Once the controller knows that the node distrusts itself. */
+async function whyDistrusted(world: World, nodeId: string): Promise<string> {
+  const told = await until("the node distrusts itself", async () => {
+    const boundary = await boundaryOf(world, nodeId);
+    return boundary?.state === "untrusted" ? boundary : undefined;
+  });
+  return told.why ?? "";
+}
+
 test("P9: a running attempt stands in the record before it runs, and leaves when its ending is acknowledged", async (t) => {
   const world = await createWorld(t);
   const { machine, nodeId } = await startNode(t, world, "one");
@@ -83,13 +97,9 @@ test("P9: with a damaged slot the node refuses every job across restarts and say
 test("P10: a locker that went back in time is found by what the node itself once told the controller", async (t) => {
   const world = await createWorld(t);
   const { machine, agent, nodeId } = await startNode(t, world, "one");
-  const run = async (): Promise<void> => {
-    const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
-    await jobState(world, id, "succeeded");
-  };
-  await run();
+  await runOne(world);
   const old = fs.readFileSync(slotOf(machine.root));
-  await run();
+  await runOne(world);
   await until(
     "the controller has newer evidence",
     async () => Number((await boundaryOf(world, nodeId))?.sequence ?? 0) >= 4,
@@ -98,21 +108,13 @@ test("P10: a locker that went back in time is found by what the node itself once
   await agent.ended;
   fs.writeFileSync(slotOf(machine.root), old);
   machine.start();
-  const told = await until("the node distrusts itself", async () => {
-    const boundary = await boundaryOf(world, nodeId);
-    return boundary?.state === "untrusted" ? boundary : undefined;
-  });
-  assert.match(told.why ?? "", /went back in time/);
+  assert.match(await whyDistrusted(world, nodeId), /went back in time/);
 });
 
 test("P10: slots that were restored to before an operator's reset are not trusted", async (t) => {
   const world = await createWorld(t);
   const { machine, agent, nodeId } = await startNode(t, world, "one");
-  const run = async (): Promise<void> => {
-    const { id } = await world.admin.call("jobSubmit", { body: { command: ["true"] } });
-    await jobState(world, id, "succeeded");
-  };
-  await run();
+  await runOne(world);
   // What was never told cannot be told apart.
   await until("the controller knows its lineage", async () => (await boundaryOf(world, nodeId))?.sequence ?? undefined);
   agent.process.kill("SIGTERM");
@@ -120,16 +122,12 @@ test("P10: slots that were restored to before an operator's reset are not truste
   const old = fs.readFileSync(slotOf(machine.root));
   assert.equal((await show(t, machine.root, "reset", "--i-know-jobs-may-repeat")).code, 0);
   const again = machine.start();
-  await run();
+  await runOne(world);
   again.process.kill("SIGTERM");
   await again.ended;
   fs.writeFileSync(slotOf(machine.root), old);
   machine.start();
-  const told = await until("the node distrusts itself", async () => {
-    const boundary = await boundaryOf(world, nodeId);
-    return boundary?.state === "untrusted" ? boundary : undefined;
-  });
-  assert.match(told.why ?? "", /from before a reset/);
+  assert.match(await whyDistrusted(world, nodeId), /from before a reset/);
 });
 
 /** A job whose agent is killed, and whose launch directory is harmed while it runs. */
