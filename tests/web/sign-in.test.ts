@@ -112,8 +112,8 @@ test("the last admin cannot be disabled or made member, and the page says why; a
   const secret = (await page.getByRole("dialog").locator("code").textContent()) ?? "";
   assert.match(secret, /\/sign-in#hfl_/);
   await page.keyboard.press("Escape");
+  await until("the link is gone with its dialog", async () => !(await page.content()).includes("hfl_"));
   assert.equal(await page.getByRole("dialog").count(), 0);
-  assert.ok(!(await page.content()).includes("hfl_"));
   const other = await world.open();
   await other.goto(secret);
   await other.getByText("bea").first().waitFor();
