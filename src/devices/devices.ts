@@ -73,7 +73,10 @@ export function joinOther(card: Present, blocked: string | undefined): Device {
     kind: "gpu",
     vendor: card.vendor,
     name: name.slice(0, 256),
+    address: card.address,
     memoryBytes: card.memoryBytes,
+    memoryAvailableBytes: null,
+    memoryCapBytes: null,
     unified: null,
     driver: card.driver,
   } as const;

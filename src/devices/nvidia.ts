@@ -66,7 +66,10 @@ function fromRow(row: NvidiaRow): Device {
     kind: "gpu",
     vendor: "nvidia",
     name: row.name.slice(0, 256),
+    address: row.address,
     memoryBytes: row.memoryBytes,
+    memoryAvailableBytes: null,
+    memoryCapBytes: null,
     driver: row.driver?.slice(0, 256) ?? null,
   } as const;
   if (INTEGRATED.test(row.name)) {
@@ -91,7 +94,10 @@ function withoutRow(card: Present, run: ToolRun): Device {
     kind: "gpu",
     vendor: "nvidia",
     name,
+    address: card.address,
     memoryBytes: null,
+    memoryAvailableBytes: null,
+    memoryCapBytes: null,
     unified: null,
     driver: card.driver,
     state,

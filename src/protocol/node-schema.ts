@@ -4,7 +4,7 @@
 import Type, { type Static } from "typebox";
 import { bytes, counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { DEVICES_MAX } from "./limits.ts";
-import { boundaryStates, nodeStatuses } from "./node.ts";
+import { boundaryStates, deviceStates, nodeStatuses } from "./node.ts";
 import { sceneName, sceneReport } from "./scene-schema.ts";
 
 const text = Type.String({ maxLength: 256 });
@@ -14,11 +14,17 @@ export const device = exact({
   kind: Type.Enum(["cpu", "gpu"]),
   vendor: text,
   name: text,
+  /** Where it is on the bus, such as "0000:01:00.0"; null for the processor. */
+  address: nullable(text),
   memoryBytes: nullable(bytes),
+  /** What nobody uses of it now, processes of others included. */
+  memoryAvailableBytes: nullable(bytes),
+  /** The most of the machine's memory that the driver lets it use, where it shares that; null: no cap is known. */
+  memoryCapBytes: nullable(bytes),
   /** Whether it shares the machine's memory; null: not known. */
   unified: nullable(Type.Boolean()),
   driver: nullable(text),
-  state: Type.Enum(["ok", "unreadable", "tool-missing", "tool-hung", "memory-unknown"]),
+  state: Type.Enum([...deviceStates]),
   reason: nullable(Type.String({ maxLength: 512 })),
 });
 export type Device = Static<typeof device>;

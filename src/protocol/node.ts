@@ -21,6 +21,19 @@ export type NodeAction = keyof typeof nodeCan;
 /** Whether a node knows what it started. All but trusted refuse every job: see boundary_untrusted in errors.ts. */
 export const boundaryStates = ["trusted", "untrusted", "future", "unwritable"] as const;
 
+/** How a device stands; what each means is told in src/devices/device.ts. Only of an "ok" one is the memory certain. */
+export const deviceStates = [
+  "ok",
+  "unreadable",
+  "node-missing",
+  "driver-missing",
+  "driver-mismatch",
+  "tool-missing",
+  "tool-hung",
+  "lost",
+  "memory-unknown",
+] as const;
+
 /** A node is online while its last heartbeat is at most this many intervals old, on the database's clock. */
 export const ONLINE_INTERVALS = 3;
 
