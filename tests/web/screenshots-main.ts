@@ -32,20 +32,21 @@ async function endTen(t: TestContext, world: WebWorld, anna: NodeDouble): Promis
   }
 }
 
+const gpu = {
+  kind: "gpu" as const,
+  vendor: "NVIDIA",
+  name: "RTX 6000 Ada",
+  address: "0000:01:00.0",
+  memoryBytes: 48 * GIB,
+  memoryAvailableBytes: 30 * GIB,
+  memoryCapBytes: null,
+  unified: false,
+  driver: "550.54",
+  state: "ok" as const,
+  reason: null,
+};
+
 async function furnish(t: TestContext, world: WebWorld) {
-  const gpu = {
-    kind: "gpu" as const,
-    vendor: "NVIDIA",
-    name: "RTX 6000 Ada",
-    address: "0000:01:00.0",
-    memoryBytes: 48 * GIB,
-    memoryAvailableBytes: 30 * GIB,
-    memoryCapBytes: null,
-    unified: false,
-    driver: "550.54",
-    state: "ok" as const,
-    reason: null,
-  };
   const anna = await world.node("anna", {
     memoryTotalBytes: 128 * GIB,
     memoryAvailableBytes: 40 * GIB,
