@@ -41,6 +41,7 @@ import type { Log } from "../std/log.ts";
 import { systemRandom } from "../std/random.ts";
 import { stderrLog } from "./logs.ts";
 import { rootFrom } from "./settings.ts";
+import { ownSurroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
 export type AgentCommand = {
@@ -104,7 +105,7 @@ export async function runAgentCommand(
     ceilings: { outputBytes: options.outputBytesMax ?? OUTPUT_BYTES_MAX },
   });
   const scenes = stack.use(await startScenes({ root, env, log, ...floorFrom(options) }));
-  const scanner = deviceScanner(systemClock);
+  const scanner = deviceScanner(systemClock, ownSurroundings());
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
   if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
     throw new Failure("usage", `--slots takes 1 to ${SLOTS_MAX}, not ${slots}`);

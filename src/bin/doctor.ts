@@ -17,6 +17,7 @@ import { systemClock } from "../std/clock.ts";
 import { codeOf, messageOf } from "../std/errors.ts";
 import { lockHolder } from "../std/lock.ts";
 import { type Environment, rootFrom } from "./settings.ts";
+import { ownSurroundings } from "./surroundings.ts";
 
 const DISK_FAULT_BYTES = 256 * 2 ** 20;
 const DISK_WARN_BYTES = 2 * 2 ** 30;
@@ -165,7 +166,7 @@ function checkLauncher(): Check {
 }
 
 async function checkDevices(): Promise<Check[]> {
-  const { devices } = await deviceScanner(systemClock).read();
+  const { devices } = await deviceScanner(systemClock, ownSurroundings()).read();
   const gpus = devices.filter((device) => device.kind === "gpu");
   if (gpus.length === 0) return [ok("devices", "no GPU")];
   return gpus.map((gpu) =>

@@ -12,7 +12,7 @@ export type DeviceState =
   | "driver-mismatch"
   | "tool-missing"
   | "tool-hung"
-  /** It answered before and is gone from the bus. */
+  /** It answered before and is gone from the bus, or its driver cannot reach it any more. */
   | "lost"
   | "memory-unknown";
 
@@ -22,6 +22,7 @@ export type Device = {
   readonly name: string;
   /** Where it is on the bus, such as "0000:01:00.0"; a MIG slice has its own; null for the processor. */
   readonly address: string | null;
+  /** Its own; null where it has none and shares the machine's, and where it is not known. */
   readonly memoryBytes: number | null;
   /** What nobody uses of it now, processes of others included. */
   readonly memoryAvailableBytes: number | null;
@@ -45,6 +46,64 @@ export type Present = {
   readonly model: string | null;
   /** The kernel driver that is bound to it. */
   readonly driver: string | null;
-  /** Memory that the kernel itself tells (AMD). */
+  /** The device nodes that it needs, below /dev: "nvidia0", "dri/renderD128". */
+  readonly nodes: readonly string[];
+  /** Known to be on one chip with the processor. */
+  readonly isIntegrated: boolean;
+  /** Memory that the kernel itself tells (AMD, Intel), and what is used of it. */
   readonly memoryBytes: number | null;
+  readonly memoryUsedBytes: number | null;
+  /** How much of the machine's memory its driver maps for it (AMD's GTT). */
+  readonly sharedBytes: number | null;
+  /** NVIDIA: it is, or may be, cut into MIG slices. */
+  readonly hasSlices: boolean;
 };
+
+/** Why this account does not get to a device. */
+export type Blocked = { readonly state: "node-missing" | "unreadable"; readonly reason: string };
+
+/** How a vendor's tool ended. */
+export type ToolRun =
+  /** complaint: its standard error; a lost card among others is told only there. */
+  | { readonly kind: "answered"; readonly output: string; readonly complaint: string }
+  /** Not installed where this account looks. */
+  | { readonly kind: "missing" }
+  | { readonly kind: "hung"; readonly afterMs: number }
+  /** status: null when it could not be started or was killed. */
+  | { readonly kind: "failed"; readonly status: number | null; readonly message: string };
+
+/** Length limits of the protocol. */
+const NAME_LENGTH_MAX = 256;
+const REASON_LENGTH_MAX = 512;
+/** No device has this much; a tool that says more is wrong. */
+const MEMORY_BYTES_MAX = 2 ** 50;
+
+/** A GPU with what is known; the rest is unknown. */
+export function gpu(known: Pick<Device, "vendor" | "name" | "address" | "state" | "reason"> & Partial<Device>): Device {
+  const device: Device = {
+    kind: "gpu",
+    memoryBytes: null,
+    memoryAvailableBytes: null,
+    memoryCapBytes: null,
+    unified: null,
+    driver: null,
+    ...known,
+  };
+  return {
+    ...device,
+    name: device.name.slice(0, NAME_LENGTH_MAX),
+    driver: device.driver?.slice(0, NAME_LENGTH_MAX) ?? null,
+    reason: device.reason?.slice(0, REASON_LENGTH_MAX) ?? null,
+  };
+}
+
+/** A count of bytes as a tool or the kernel tells it; null for what cannot be one. */
+export function plausibleBytes(value: number | null | undefined): number | null {
+  if (value === null || value === undefined || !Number.isFinite(value)) return null;
+  return value > 0 && value <= MEMORY_BYTES_MAX ? Math.round(value) : null;
+}
+
+/** What is free of a memory; null unless both numbers make sense together. */
+export function freeBytes(total: number | null, used: number | null): number | null {
+  return total === null || used === null || used < 0 || used > total ? null : total - used;
+}

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine has: processor, memory, GPUs. GPUs are looked at every 60 s at most, memory at every call.
+// What this machine has: processor, memory, GPUs. GPUs are looked at every 60 s at most, memory at every call. A GPU that was
+// there and is gone stays, as lost, for the life of the agent.
 
-import fs from "node:fs/promises";
-import { codeOf } from "../std/errors.ts";
 import type { Clock } from "../std/clock.ts";
-import type { Device, Present } from "./device.ts";
-import { readKernelGpus } from "./kernel-gpus.ts";
+import { type Device, gpu } from "./device.ts";
 import { cpuDevice, type Machine, readMachine, readMemory } from "./machine.ts";
-import { joinNvidia, NVIDIA_QUERY } from "./nvidia.ts";
-import { runTool } from "./tool.ts";
+import { scanGpus, type Surroundings } from "./scan.ts";
 
 export type { Device } from "./device.ts";
+export type { Surroundings } from "./scan.ts";
 
 export const GPU_SCAN_PERIOD_MS = 60_000;
 const DEVICES_MAX = 64;
@@ -24,7 +22,7 @@ export type MachineFacts = Machine & {
 export type DeviceScanner = { readonly read: () => Promise<MachineFacts> };
 
 /** The first read waits for a scan; later ones take the newest finished one, so that a hung tool delays nothing. */
-export function deviceScanner(clock: Clock): DeviceScanner {
+export function deviceScanner(clock: Clock, around: Surroundings): DeviceScanner {
   let scannedAt = Number.NEGATIVE_INFINITY;
   let scan: Promise<void> | undefined;
   let gpus: readonly Device[] | undefined;
@@ -32,8 +30,8 @@ export function deviceScanner(clock: Clock): DeviceScanner {
     read: async () => {
       if (clock.monotonicMs() - scannedAt >= GPU_SCAN_PERIOD_MS) {
         scannedAt = clock.monotonicMs();
-        scan = scanGpus().then((found) => {
-          gpus = found;
+        scan = scanGpus(around).then((found) => {
+          gpus = withLost(gpus ?? [], found);
         });
       }
       if (gpus === undefined) await scan;
@@ -45,59 +43,20 @@ export function deviceScanner(clock: Clock): DeviceScanner {
   };
 }
 
-/** Asks every source there is; each of them may be missing. */
-export async function scanGpus(): Promise<readonly Device[]> {
-  const present = readKernelGpus();
-  const run = await runTool("nvidia-smi", NVIDIA_QUERY);
-  const others = await Promise.all(present.filter((card) => card.vendor !== "nvidia").map(otherDevice));
+/** What was seen before and is gone. Slices come and go when a card is cut anew: those are not lost. */
+export function withLost(before: readonly Device[], now: readonly Device[]): readonly Device[] {
+  const cardOf = (address: string): string => address.split("/")[0] ?? address;
+  const seen = new Set(now.map((device) => cardOf(device.address ?? "")));
+  const gone = before.filter(({ address }) => address !== null && !address.includes("/") && !seen.has(address));
   return [
-    ...joinNvidia(
-      present.filter((card) => card.vendor === "nvidia"),
-      run,
+    ...now,
+    ...gone.map((device) =>
+      gpu({
+        ...device,
+        memoryAvailableBytes: null,
+        state: "lost",
+        reason: `it was at ${device.address} and is gone from the bus: reboot, or look at dmesg`,
+      }),
     ),
-    ...others,
   ];
-}
-
-async function otherDevice(card: Present): Promise<Device> {
-  const blocked = card.vendor === "amd" && card.driver === "amdgpu" ? await whyClosed("/dev/kfd") : undefined;
-  return joinOther(card, blocked);
-}
-
-/** AMD and Intel: what the kernel tells. blocked: why the device node cannot be opened. */
-export function joinOther(card: Present, blocked: string | undefined): Device {
-  const vendorName = card.vendor === "amd" ? "AMD" : "Intel";
-  const name =
-    card.model ?? `${vendorName} GPU ${card.deviceId === "" ? card.address : `[${card.deviceId}] at ${card.address}`}`;
-  const base = {
-    kind: "gpu",
-    vendor: card.vendor,
-    name: name.slice(0, 256),
-    address: card.address,
-    memoryBytes: card.memoryBytes,
-    memoryAvailableBytes: null,
-    memoryCapBytes: null,
-    unified: null,
-    driver: card.driver,
-  } as const;
-  if (blocked !== undefined) return { ...base, state: "unreadable", reason: blocked };
-  if (card.driver === null) return { ...base, state: "unreadable", reason: "no driver is bound to it" };
-  if (card.memoryBytes === null)
-    return { ...base, state: "memory-unknown", reason: `${card.driver} does not tell its memory` };
-  return { ...base, state: "ok", reason: null };
-}
-
-/** Really opens the node: mode bits alone do not tell what this account may. */
-async function whyClosed(node: string): Promise<string | undefined> {
-  try {
-    await (await fs.open(node, "r+")).close();
-    return undefined;
-  } catch (error) {
-    const code = codeOf(error);
-    if (code === "EACCES" || code === "EPERM")
-      return `this account may not open ${node}: add it to the group that owns it`;
-    return code === "ENOENT"
-      ? `${node} does not exist: the compute driver is not loaded`
-      : `${node} cannot be opened (${code})`;
-  }
 }

@@ -18,8 +18,8 @@ export function parseMeminfo(text: string): Memory | undefined {
   return totalBytes === undefined || availableBytes === undefined ? undefined : { totalBytes, availableBytes };
 }
 
-export function readMemory(): Memory {
-  const memory = parseMeminfo(fs.readFileSync("/proc/meminfo", "latin1"));
+export function readMemory(proc = "/proc"): Memory {
+  const memory = parseMeminfo(fs.readFileSync(`${proc}/meminfo`, "latin1"));
   if (memory === undefined)
     throw new Failure("system_call_failed", "/proc/meminfo does not tell the memory of this machine");
   return memory;

@@ -16,9 +16,15 @@ const card: Present = {
   deviceId: "2e12",
   model: "NVIDIA GB10",
   driver: "nvidia",
+  nodes: ["nvidia0", "nvidiactl", "nvidia-uvm"],
+  isIntegrated: false,
   memoryBytes: null,
+  memoryUsedBytes: null,
+  sharedBytes: null,
+  hasSlices: false,
 };
-const row = (memory: string): string => `echo '0000000F:01:00.0, NVIDIA GB10, ${memory}, 580.95.05'`;
+const row = (memory: string): string =>
+  `echo '0000000F:01:00.0, NVIDIA GB10, ${memory}, ${memory}, ${memory}, 580.95.05'`;
 
 test("case 27: nvidia-smi without a number is unknown memory, never zero; GB10 is said to share the machine's", async (t) => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "smi-"));
@@ -27,7 +33,9 @@ test("case 27: nvidia-smi without a number is unknown memory, never zero; GB10 i
     const file = path.join(directory, "nvidia-smi");
     fs.writeFileSync(`${file}.new`, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     fs.renameSync(`${file}.new`, file);
-    const [device, more] = joinNvidia([card], await runTool(file, NVIDIA_QUERY, deadlineMs));
+    const run = await runTool(file, NVIDIA_QUERY, { deadlineMs });
+    const answers = { run, blocked: () => undefined, machineMemoryBytes: 121 * 2 ** 30, isWindows: false };
+    const [device, more] = joinNvidia([card], answers);
     assert.equal(more, undefined);
     assert.equal(device?.memoryBytes, null, script);
     assert.equal(device?.name, "NVIDIA GB10");
@@ -37,8 +45,11 @@ test("case 27: nvidia-smi without a number is unknown memory, never zero; GB10 i
     const { unified, state, reason } = await seen(row(memory));
     assert.deepEqual([unified, state, reason], [true, "ok", "shares the memory of the machine"], memory);
   }
-  assert.equal((await seen("exit 0")).state, "unreadable");
+  assert.equal((await seen("exit 0")).state, "lost");
   const failed = await seen("echo 'NVIDIA-SMI has failed' >&2; exit 9");
-  assert.deepEqual([failed.state, failed.reason], ["unreadable", "nvidia-smi: NVIDIA-SMI has failed"]);
+  assert.deepEqual(
+    [failed.state, failed.reason],
+    ["driver-missing", "nvidia-smi: NVIDIA-SMI has failed (the kernel shows nvidia bound to it)"],
+  );
   assert.equal((await seen("exec sleep 30", 200)).state, "tool-hung");
 });

@@ -1,97 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims about NVIDIA's cards, on recorded outputs of nvidia-smi.
+// Claims about what nvidia-smi writes; what is made of whole machines is in tests/devices.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Present } from "./device.ts";
-import { joinNvidia, parseNvidiaRows } from "./nvidia.ts";
+import { parseAmdRows } from "./amd.ts";
+import { jetsonRelease } from "./jetson.ts";
+import { parseNvidiaRows } from "./nvidia.ts";
+import { parseSlices } from "./nvidia-slices.ts";
 
-const card = (address: string, change: Partial<Present> = {}): Present => ({
-  address,
-  vendor: "nvidia",
-  deviceId: "2684",
-  model: null,
-  driver: "nvidia",
-  memoryBytes: null,
-  ...change,
-});
-
-const fourCards = ["01", "25", "41", "61"]
-  .map((bus) => `00000000:${bus}:00.0, NVIDIA GeForce RTX 4090, 24564, 570.86.15`)
-  .join("\n");
-
-test("GB10 answers [N/A]: its memory is unknown, and it is known to share the machine's", () => {
-  const [device] = joinNvidia([card("000f:01:00.0")], {
-    kind: "answered",
-    output: "0000000F:01:00.0, NVIDIA GB10, [N/A], 580.95.05\n",
+test("reads a name with a comma, and refuses lines that are no rows", () => {
+  const [row] = parseNvidiaRows("00000000:01:00.0, NVIDIA A, B, 20, 80, 100, 1.2");
+  assert.deepEqual(row, {
+    address: "0000:01:00.0",
+    name: "NVIDIA A, B",
+    memoryBytes: 100 * 2 ** 20,
+    memoryFreeBytes: 80 * 2 ** 20,
+    driver: "1.2",
   });
-  assert.deepEqual(device, {
-    kind: "gpu",
-    vendor: "nvidia",
-    name: "NVIDIA GB10",
-    address: "000f:01:00.0",
-    memoryBytes: null,
-    memoryAvailableBytes: null,
-    memoryCapBytes: null,
-    unified: true,
-    driver: "580.95.05",
-    state: "ok",
-    reason: "shares the memory of the machine",
-  });
-});
-
-test("four discrete cards of 24 GB are four devices with their own memory", () => {
-  const devices = joinNvidia(
-    ["01", "25", "41", "61"].map((bus) => card(`0000:${bus}:00.0`)),
-    { kind: "answered", output: `${fourCards}\n` },
-  );
-  assert.equal(devices.length, 4);
-  assert.ok(
-    devices.every(
-      (device) => device.memoryBytes === 24564 * 2 ** 20 && device.unified === false && device.state === "ok",
-    ),
-  );
-});
-
-test("no card and no tool are no devices", () => {
-  assert.deepEqual(joinNvidia([], { kind: "missing" }), []);
-  assert.deepEqual(joinNvidia([], { kind: "answered", output: "No devices were found\n" }), []);
-});
-
-test("[N/A] on a card that is not known to be integrated is unknown, never unified", () => {
-  const [device] = joinNvidia([], { kind: "answered", output: "00000000:01:00.0, NVIDIA Thing, [N/A], 580.1" });
-  assert.deepEqual([device?.state, device?.unified, device?.memoryBytes], ["memory-unknown", null, null]);
-});
-
-test("a card without a working tool is there, with the reason", () => {
-  const states = (["missing", "hung", "failed", "answered"] as const).map((kind) => {
-    const run = {
-      kind,
-      afterMs: 5000,
-      message: "Failed to initialize NVML: Driver/library version mismatch",
-      output: "",
-    };
-    const [device] = joinNvidia([card("0000:01:00.0", { model: "NVIDIA GeForce RTX 4090" })], run);
-    assert.equal(device?.name, "NVIDIA GeForce RTX 4090");
-    assert.ok((device?.reason ?? "").length > 10);
-    return device?.state;
-  });
-  assert.deepEqual(states, ["tool-missing", "tool-hung", "unreadable", "unreadable"]);
-});
-
-test("one lost card among four stays visible", () => {
-  const output = `${fourCards.split("\n").slice(1).join("\n")}\nUnable to determine the device handle for GPU0: 0000:01:00.0: GPU is lost.\n`;
-  const devices = joinNvidia(
-    ["01", "25", "41", "61"].map((bus) => card(`0000:${bus}:00.0`)),
-    { kind: "answered", output },
-  );
   assert.deepEqual(
-    devices.map((device) => device.state),
-    ["ok", "ok", "ok", "unreadable"],
+    parseNvidiaRows("garbage\n, , , , ,\nUnable to determine the device handle for GPU0: a, b, c, d, e"),
+    [],
   );
 });
 
-test("reads a name with a comma and refuses lines that are no rows", () => {
-  assert.equal(parseNvidiaRows("00000000:01:00.0, NVIDIA A, B, 100, 1.2")[0]?.name, "NVIDIA A, B");
-  assert.deepEqual(parseNvidiaRows("garbage\n, , ,\n"), []);
+test("free memory that cannot be is unknown, and what is not told follows from what is used", () => {
+  const free = (cells: string): number | null | undefined =>
+    parseNvidiaRows(`00000000:01:00.0, NVIDIA A, ${cells}, 1.2`)[0]?.memoryFreeBytes;
+  assert.deepEqual(
+    [
+      free("40, [N/A], 100"),
+      free("[N/A], [N/A], 100"),
+      free("10, 900, 100"),
+      free("900, [N/A], 100"),
+      free("1, 0, 100"),
+    ],
+    [60 * 2 ** 20, null, null, null, 0],
+  );
+});
+
+test("answers of another shape than expected are no rows, and never an exception", () => {
+  for (const text of [
+    "",
+    "null",
+    "[]",
+    "{}",
+    "[null]",
+    '{"card0": null}',
+    '[{"bus": 3}]',
+    "no json {",
+    '{"gpu_data": [1]}',
+  ])
+    assert.deepEqual(parseAmdRows(text), [], text);
+  for (const text of ["", '<gpu id="x">', '<nvidia_smi_log><gpu id="00000000:01:00.0"></gpu></nvidia_smi_log>'])
+    assert.deepEqual(parseSlices(text, ""), [], text);
+  assert.equal(jetsonRelease("# R35 (release), REVISION: 5.0, GCID: 1"), "L4T R35.5.0");
+  assert.equal(jetsonRelease("something else"), undefined);
 });

@@ -2,24 +2,27 @@
 // Runs a vendor's tool in a child with a deadline: a tool that hangs in its driver must not hang the agent.
 
 import { spawn } from "node:child_process";
-import type { ToolRun } from "./nvidia.ts";
+import type { ToolRun } from "./device.ts";
 
 export const TOOL_DEADLINE_MS = 5_000;
-const OUTPUT_LENGTH_MAX = 256 * 1024;
+export const TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib:/opt/rocm/bin";
+const OUTPUT_LENGTH_MAX = 2 * 1024 * 1024;
+
+export type ToolOptions = { readonly deadlineMs?: number; readonly searchPath?: string };
 
 /** Never rejects. The child gets no input and only PATH. */
 export function runTool(
   command: string,
   parameters: readonly string[],
-  deadlineMs: number = TOOL_DEADLINE_MS,
+  { deadlineMs = TOOL_DEADLINE_MS, searchPath = TOOL_PATH }: ToolOptions = {},
 ): Promise<ToolRun> {
   return new Promise((resolve) => {
     const child = spawn(command, parameters, {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: TOOL_PATH, LC_ALL: "C" },
+      env: { PATH: searchPath, LC_ALL: "C" },
     });
     let output = "";
-    let errors = "";
+    let complaint = "";
     // Not on its end: a child stuck in the kernel does not die by SIGKILL either.
     const timer = setTimeout(() => {
       child.kill("SIGKILL");
@@ -32,22 +35,21 @@ export function runTool(
       if (output.length < OUTPUT_LENGTH_MAX) output += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      if (errors.length < OUTPUT_LENGTH_MAX) errors += text;
+      if (complaint.length < OUTPUT_LENGTH_MAX) complaint += text;
     });
     child.once("error", (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
-      resolve(error.code === "ENOENT" ? { kind: "missing" } : { kind: "failed", message: error.message });
+      resolve(error.code === "ENOENT" ? { kind: "missing" } : { kind: "failed", status: null, message: error.message });
     });
-    child.once("close", (code) => {
+    child.once("close", (status) => {
       clearTimeout(timer);
-      // With one lost card among others it fails and still lists the others.
-      if (code === 0 || /^[0-9a-f]{4,8}:/im.test(output)) return resolve({ kind: "answered", output });
-      resolve({ kind: "failed", message: firstLine(output) ?? firstLine(errors) ?? `ended with status ${code}` });
+      // With one lost card among others nvidia-smi fails and still lists the others.
+      if (status === 0 || /^[0-9a-f]{4,8}:/im.test(output)) return resolve({ kind: "answered", output, complaint });
+      const message = firstLine(complaint) ?? firstLine(output) ?? `ended with status ${status}`;
+      resolve({ kind: "failed", status, message });
     });
   });
 }
-
-const TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib:/opt/rocm/bin";
 
 function firstLine(text: string): string | undefined {
   return text
