@@ -62,9 +62,10 @@ export async function startScenes(options: AgentScenesOptions): Promise<AgentSce
   const { scenes } = context;
   let news = (): void => {};
   let jobs: () => readonly Victim[] = () => [];
+  const floorBytes = floorFrom(options.floorBytes, opened);
   const floor = stack.use(
     new Floor({
-      floorBytes: () => options.floorBytes ?? floorOf(opened),
+      floorBytes,
       available: context.available,
       victims: () => [...jobs(), ...modelVictims(context.scenes)],
       whoUses,
@@ -90,7 +91,6 @@ export async function startScenes(options: AgentScenesOptions): Promise<AgentSce
   stack.use(await serveOperations(options.root, (operation, job) => running.ask(operation, job)));
   keeper.start();
   const owned = stack.move();
-  const floorBytes = (): number | undefined => options.floorBytes ?? floorOf(opened);
   const wishes = new Wishes(context, (operation, job) => running.ask(operation, job), log);
   return {
     pressure: { isUnder: () => floor.isUnder, setJobs: (next) => void (jobs = next) },
@@ -195,21 +195,28 @@ class Wishes {
   }
 }
 
-/** The registry may be away or broken at any time. */
-function floorOf({ registry }: OpenScenes): number | undefined {
-  try {
-    return registry().floorBytes;
-  } catch {
-    return undefined;
-  }
+/** scenes.yaml may be away or broken at any time: the floor that it told last holds on. */
+function floorFrom(given: number | undefined, { registry }: OpenScenes): () => number | undefined {
+  let told: number | undefined;
+  return () => {
+    if (given !== undefined) return given;
+    try {
+      told = registry().floorBytes;
+    } catch {
+      // Said wherever somebody asks for a scene.
+    }
+    return told;
+  };
 }
 
 /** The scene names its models by importance; while a switch is under way, that one is given up first. */
 function modelVictims(scenes: Scenes): readonly Victim[] {
   if (scenes.busy !== undefined) return [];
-  return scenes
-    .activeModels()
-    .filter((name) => scenes.state.models.has(name))
+  const { models } = scenes.state;
+  const named = scenes.activeModels();
+  // Without a scenes.yaml that can be read: as they were started.
+  return (named.length === 0 ? [...models.keys()] : named)
+    .filter((name) => models.has(name))
     .toReversed()
     .map((name) => ({ name: `model ${name}`, giveUp: (why) => scenes.shed(name, why) }));
 }

@@ -5,6 +5,7 @@
 import path from "node:path";
 import type { GatewayPort } from "../scenes/fronts.ts";
 import { LearnedNeeds } from "../scenes/learned.ts";
+import { ModelFiles } from "../scenes/model-file.ts";
 import { type Available, availableMemory, type MemoryFiles } from "../scenes/memory.ts";
 import { type Operation, type OperationContext, type OperationResult, runOperation } from "../scenes/operations.ts";
 import { readRegistry, type Registry } from "../scenes/registry.ts";
@@ -26,7 +27,7 @@ export type SceneOptions = { readonly root?: string };
 
 /** What scenes.yaml says. Throws scenes_missing and scenes_invalid. */
 export function sceneRegistry(options: SceneOptions, env: Environment): Registry {
-  return readRegistry(rootFrom(env, options.root), known(env));
+  return readRegistry(rootFrom(env, options.root), { env: known(env) });
 }
 
 export async function sceneOperation(
@@ -77,7 +78,8 @@ export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesO
     account: currentAccount(),
     clock: systemClock,
   });
-  const registry = (): Registry => readRegistry(root, known(env));
+  const files = new ModelFiles();
+  const registry = (): Registry => readRegistry(root, { env: known(env), files });
   const servers = new Servers(launcher, systemClock);
   const gateways = openGateways({ root, launcher, clock: systemClock });
   const learned = new LearnedNeeds(root);

@@ -10,22 +10,28 @@ export type Cgroup =
   /** Its path as /proc/PID/cgroup shows it, in the hierarchy of version 2. */
   { readonly kind: "own"; readonly path: string } | { readonly kind: "none"; readonly why: string };
 
-type Hierarchy = { readonly mountPoint: string; readonly root: string };
+export type Hierarchy = { readonly mountPoint: string; readonly root: string };
 
-/** Where a mountinfo text shows the hierarchy of version 2, and whether it shows one of version 1. Source: proc(5), cgroups(7). */
+/** Where a mountinfo text shows the hierarchy of version 2, and what it shows of version 1. Source: proc(5), cgroups(7). */
 export function parseCgroupMounts(mountinfo: string): {
   readonly version2: readonly Hierarchy[];
+  /** The hierarchies of version 1 that count memory. */
+  readonly memory1: readonly Hierarchy[];
   readonly hasVersion1: boolean;
 } {
   const version2: Hierarchy[] = [];
+  const memory1: Hierarchy[] = [];
   let hasVersion1 = false;
   for (const line of mountinfo.split("\n")) {
     const [before = "", after = ""] = line.split(" - ", 2);
     const [, , , root = "", mountPoint = ""] = before.split(" ");
-    if (after.startsWith("cgroup2 ")) version2.push({ mountPoint: unescaped(mountPoint), root: unescaped(root) });
-    if (after.startsWith("cgroup ")) hasVersion1 = true;
+    const hierarchy = { mountPoint: unescaped(mountPoint), root: unescaped(root) };
+    if (after.startsWith("cgroup2 ")) version2.push(hierarchy);
+    if (!after.startsWith("cgroup ")) continue;
+    hasVersion1 = true;
+    if (/[ ,]memory(,|$)/.test(after)) memory1.push(hierarchy);
   }
-  return { version2, hasVersion1 };
+  return { version2, memory1, hasVersion1 };
 }
 
 /** The path of version 2 in the text of /proc/PID/cgroup. */

@@ -6,18 +6,20 @@ import fs from "node:fs";
 import path from "node:path";
 import type { Fault } from "../std/errors.ts";
 import type { Environment } from "./expand.ts";
+import { MODEL_FILE, type ModelFiles } from "./model-file.ts";
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const GGUF = Buffer.from("GGUF");
 
 type Command = {
   readonly argv: readonly string[];
   readonly environment: Environment;
   readonly workingDirectory: string | undefined;
   readonly at: (...steps: readonly (string | number)[]) => string;
+  readonly files: ModelFiles;
 };
 
-export function argumentFaults({ argv, environment, workingDirectory, at }: Command): readonly Fault[] {
+export function argumentFaults(command: Command): readonly Fault[] {
+  const { argv, environment, workingDirectory, at } = command;
   const faults: Fault[] = [];
   const [program = ""] = argv;
   const missing = programFault(program, environment["PATH"] ?? DEFAULT_PATH, workingDirectory);
@@ -28,7 +30,7 @@ export function argumentFaults({ argv, environment, workingDirectory, at }: Comm
   )
     faults.push({ place: at("cwd"), problem: `${workingDirectory} is not a directory` });
   for (const [index, argument] of argv.entries()) {
-    const problem = index === 0 ? undefined : modelFileFault(argument, workingDirectory);
+    const problem = index === 0 ? undefined : modelFileFault(command, argument);
     if (problem !== undefined) faults.push({ place: at("argv", index), problem });
   }
   const router = routerFault(argv);
@@ -54,26 +56,11 @@ function isProgram(file: string): boolean {
   }
 }
 
-/** A file of weights must be there, and be what its name says. */
-function modelFileFault(argument: string, workingDirectory: string | undefined): string | undefined {
-  const named = /^(?:--[\w-]+=)?(.+\.(?:gguf|safetensors))$/i.exec(argument)?.[1];
+/** A file of weights must be there, be what its name says, and be whole. */
+function modelFileFault({ workingDirectory, files }: Command, argument: string): string | undefined {
+  const named = MODEL_FILE.exec(argument)?.[1];
   if (named === undefined || named.includes("://")) return undefined;
-  const file = path.resolve(workingDirectory ?? "/", named);
-  try {
-    const { size } = fs.statSync(file);
-    if (size === 0) return `${file} is empty`;
-    if (!/\.gguf$/i.test(file)) return undefined;
-    const fd = fs.openSync(file, "r");
-    try {
-      const head = Buffer.alloc(GGUF.length);
-      fs.readSync(fd, head);
-      return head.equals(GGUF) ? undefined : `${file} is no GGUF file: it does not begin with GGUF`;
-    } finally {
-      fs.closeSync(fd);
-    }
-  } catch {
-    return `${file} cannot be read`;
-  }
+  return files.fault(path.resolve(workingDirectory ?? "/", named));
 }
 
 /** llama-server without a model becomes a router that loads whatever it is asked for: never what a scene wants. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory this machine can still give: the kernel's MemAvailable, or less where a control group allows less. Rules:
-// page cache that can be dropped counts as available; swap never does; unknown is said, never taken for zero.
+// How much memory this machine can still give: the kernel's MemAvailable, or less where a control group (of version 2 or 1, our
+// own or any above it) allows less. Rules: page cache that can be dropped at once counts as available, in a group as on the
+// machine; swap never does; unknown is said, never taken for zero.
 
-import { readOrEmpty } from "../std/files.ts";
 import path from "node:path";
+import { directoryIn, type Hierarchy, parseCgroupMounts, parseCgroupPath } from "../launcher/cgroup.ts";
+import { readOrEmpty } from "../std/files.ts";
 
 export type Available = {
   readonly bytes: number;
@@ -11,11 +13,11 @@ export type Available = {
   readonly source: string;
 };
 
-export type MemoryFiles = { readonly meminfo: string; readonly cgroupMounts: string; readonly cgroupOf: string };
+export type MemoryFiles = { readonly meminfo: string; readonly mountinfo: string; readonly cgroupOf: string };
 
 export const SYSTEM_FILES: MemoryFiles = {
   meminfo: "/proc/meminfo",
-  cgroupMounts: "/sys/fs/cgroup",
+  mountinfo: "/proc/self/mountinfo",
   cgroupOf: "/proc/self/cgroup",
 };
 
@@ -30,18 +32,72 @@ function machine(file: string): Available | undefined {
   return kibibytes === undefined ? undefined : { bytes: Number(kibibytes) * 1024, source: "MemAvailable" };
 }
 
-/** Every level up to the root may have a limit. */
-function cgroups({ cgroupMounts, cgroupOf }: MemoryFiles): readonly (Available | undefined)[] {
-  const own = /^0::(\/.*)$/m.exec(readOrEmpty(cgroupOf))?.[1];
-  if (own === undefined) return [];
-  const levels = own.split("/").filter((part) => part !== "" && part !== "..");
-  return [...levels.keys(), levels.length].map((depth) => {
-    const directory = path.join(cgroupMounts, ...levels.slice(0, depth));
-    const max = readOrEmpty(path.join(directory, "memory.max")).trim();
-    const current = readOrEmpty(path.join(directory, "memory.current")).trim();
-    if (!/^\d+$/.test(max) || !/^\d+$/.test(current)) return undefined;
-    const cache = Number(/^inactive_file (\d+)$/m.exec(readOrEmpty(path.join(directory, "memory.stat")))?.[1] ?? 0);
-    const bytes = Math.max(0, Number(max) - Number(current) + cache);
-    return { bytes, source: `memory.max of ${directory}` };
-  });
+/** How a version of control groups names its files, and the lines of memory.stat. Source: the kernel's cgroup-v1/memory, cgroup-v2. */
+type Version = {
+  readonly limits: readonly string[];
+  readonly usage: string;
+  /** Of the whole subtree, in bytes. */
+  readonly cache: readonly string[];
+  /** Cache that must be written before it can be dropped. */
+  readonly unwritten: readonly string[];
+};
+
+const VERSION_2: Version = {
+  // Above high nothing is killed: all of it is slowed to a crawl.
+  limits: ["memory.max", "memory.high"],
+  usage: "memory.current",
+  cache: ["active_file", "inactive_file", "slab_reclaimable"],
+  unwritten: ["file_dirty", "file_writeback"],
+};
+
+const VERSION_1: Version = {
+  limits: ["memory.limit_in_bytes"],
+  usage: "memory.usage_in_bytes",
+  cache: ["total_active_file", "total_inactive_file"],
+  unwritten: ["total_dirty", "total_writeback"],
+};
+
+/** Version 1 says "no limit" as the largest number of pages. */
+const NO_LIMIT_BYTES = 2 ** 60;
+
+function cgroups({ mountinfo, cgroupOf }: MemoryFiles): readonly Available[] {
+  const { version2, memory1 } = parseCgroupMounts(readOrEmpty(mountinfo));
+  const own = readOrEmpty(cgroupOf);
+  const own1 = /^\d+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(\/.*)$/m.exec(own)?.[1];
+  return [
+    ...levelsOf(version2, parseCgroupPath(own)).flatMap((directory) => boundsOf(directory, VERSION_2)),
+    ...levelsOf(memory1, own1).flatMap((directory) => boundsOf(directory, VERSION_1)),
+  ];
+}
+
+/** The directory of a group and of every one above it that a mount shows. */
+function levelsOf(hierarchies: readonly Hierarchy[], group: string | undefined): readonly string[] {
+  const levels = new Set<string>();
+  for (const hierarchy of group === undefined ? [] : hierarchies) {
+    const directory = directoryIn(hierarchy, group ?? "");
+    if (directory === undefined) continue;
+    const below = path.relative(hierarchy.mountPoint, directory).split("/");
+    for (const depth of [...below.keys(), below.length])
+      levels.add(path.join(hierarchy.mountPoint, ...below.slice(0, depth)));
+  }
+  return [...levels];
+}
+
+function boundsOf(directory: string, { limits, usage, cache, unwritten }: Version): readonly Available[] {
+  const read = (name: string): number => {
+    const text = readOrEmpty(path.join(directory, name)).trim();
+    return /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  };
+  const set = limits.map((name) => ({ name, bytes: read(name) })).filter(({ bytes }) => bytes < NO_LIMIT_BYTES);
+  if (set.length === 0) return [];
+  const used = read(usage);
+  if (Number.isNaN(used)) return [];
+  const stat = readOrEmpty(path.join(directory, "memory.stat"));
+  const sum = (names: readonly string[]): number =>
+    names.reduce((total, name) => total + Number(new RegExp(`^${name} (\\d+)$`, "m").exec(stat)?.[1] ?? 0), 0);
+  const droppable = Math.max(0, sum(cache) - sum(unwritten));
+  return set.map(({ name, bytes }) => ({
+    bytes: Math.max(0, bytes - used + droppable),
+    source: `${name} of ${directory}`,
+  }));
 }

@@ -9,6 +9,7 @@ import { isAlive } from "../std/process.ts";
 import type { Running, Wanted } from "./plan.ts";
 import { lookReady } from "./readiness.ts";
 import type { Model } from "./model.ts";
+import { MODEL_FILE } from "./model-file.ts";
 import type { Registry } from "./registry.ts";
 import type { ModelRecord, SceneState } from "./state.ts";
 import { memoryOf } from "./usage.ts";
@@ -56,7 +57,7 @@ export function wantedOf(model: Model, learned: ReadonlyMap<string, number>): Wa
 
 function weightsOf({ argv, workingDirectory }: Model): number | undefined {
   const sizes = argv.flatMap((argument) => {
-    const file = /^(?:--[\w-]+=)?(.+\.(?:gguf|safetensors))$/i.exec(argument)?.[1];
+    const file = MODEL_FILE.exec(argument)?.[1];
     if (file === undefined) return [];
     return fs.statSync(path.resolve(workingDirectory ?? "/", file), { throwIfNoEntry: false })?.size ?? [];
   });

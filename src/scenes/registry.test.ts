@@ -18,7 +18,7 @@ function directoryOf(t: TestContext): string {
 }
 
 const parse = (text: string, directory = "/root"): Registry =>
-  parseRegistry(text, path.join(directory, "scenes.yaml"), env);
+  parseRegistry(text, path.join(directory, "scenes.yaml"), { env });
 
 /** "line:column problem" of every fault. */
 function faultsOf(text: string, directory = "/root"): readonly string[] {
@@ -108,8 +108,8 @@ test("tabs, keys twice, no mapping, a bomb of anchors and 10 MB are refused", (t
   assert.match(faultsOf(bomb.join("\n"))[0] ?? "", /cannot be read: .*alias/i);
   const directory = directoryOf(t);
   fs.writeFileSync(path.join(directory, "scenes.yaml"), "#".repeat(10_000_000));
-  assert.throws(() => readRegistry(directory, env), { code: "scenes_invalid" });
-  assert.throws(() => readRegistry(path.join(directory, "none"), env), { code: "scenes_missing" });
+  assert.throws(() => readRegistry(directory, { env }), { code: "scenes_invalid" });
+  assert.throws(() => readRegistry(path.join(directory, "none"), { env }), { code: "scenes_missing" });
 });
 
 test("programs, directories and weights that are not there are told before anything starts", (t) => {

@@ -11,6 +11,7 @@ import { sizeOf } from "../std/units.ts";
 import { argumentFaults } from "./arguments.ts";
 import { type Environment, Expander, readEnvFile } from "./expand.ts";
 import { type Model, specOf } from "./model.ts";
+import { ModelFiles } from "./model-file.ts";
 import { checkScenes, waitMsOf } from "./registry-check.ts";
 import { SceneText } from "./scene-text.ts";
 
@@ -47,10 +48,13 @@ export type Registry = {
   readonly floorBytes: number | undefined;
 };
 
-/** Throws scenes_missing and scenes_invalid, with all faults. env: of this process. */
-export function readRegistry(root: string, env: Environment): Registry {
+/** env: of this process. files: what is known of files of weights; whoever reads again and again keeps it. */
+export type RegistryOptions = { readonly env: Environment; readonly files?: ModelFiles };
+
+/** Throws scenes_missing and scenes_invalid, with all faults. */
+export function readRegistry(root: string, options: RegistryOptions): Registry {
   const file = path.join(root, FILE_NAME);
-  return parseRegistry(readFile(file), file, env);
+  return parseRegistry(readFile(file), file, options);
 }
 
 function readFile(file: string): string {
@@ -71,7 +75,8 @@ function invalid(file: string, faults: readonly Fault[]): Failure {
 }
 
 /** The same for a text. `file`: where it lies, for relative paths and for what people are told. */
-export function parseRegistry(source: string, file: string, env: Environment): Registry {
+export function parseRegistry(source: string, file: string, options: RegistryOptions): Registry {
+  const { env, files = new ModelFiles() } = options;
   const text = new SceneText(source, file);
   const written = text.value;
   if (written === undefined) throw invalid(file, text.faults);
@@ -80,7 +85,7 @@ export function parseRegistry(source: string, file: string, env: Environment): R
   const models = new Map(
     Object.entries(written.models).map(([name, model]) => [
       name,
-      resolveModel({ name, model, text, faults, file, env, secrets }),
+      resolveModel({ name, model, text, faults, file, files, env, secrets }),
     ]),
   );
   faults.push(...checkScenes(written, models, text));
@@ -94,11 +99,12 @@ type ModelInput = {
   readonly text: SceneText;
   readonly faults: Fault[];
   readonly file: string;
+  readonly files: ModelFiles;
   readonly env: Environment;
   readonly secrets: Environment;
 };
 
-function resolveModel({ name, model, text, faults, file, env, secrets }: ModelInput): Model {
+function resolveModel({ name, model, text, faults, file, files, env, secrets }: ModelInput): Model {
   const at = (...steps: readonly (string | number)[]): string => text.place(["models", name, ...steps]);
   const fault = (place: string, problem: string): void => void faults.push({ place, problem });
   const host = model.host ?? "127.0.0.1";
@@ -115,7 +121,7 @@ function resolveModel({ name, model, text, faults, file, env, secrets }: ModelIn
   const base = path.dirname(file);
   const workingDirectory =
     model.cwd === undefined ? undefined : path.resolve(base, expander.path(model.cwd, at("cwd")));
-  faults.push(...argumentFaults({ argv, environment, workingDirectory, at }));
+  faults.push(...argumentFaults({ argv, environment, workingDirectory, at, files }));
   const marker = markerOf(model.marker);
   const spec = specOf({ argv, environment, workingDirectory, host, port: model.port, health: model.health, marker });
   return {

@@ -67,7 +67,7 @@ test("the commented example has every key, and passes the schema for editors, th
     "keys that the example lacks",
   );
   const env = { HOME: machine.root };
-  const registry = parseRegistry(text, path.join(machine.root, "scenes.yaml"), env);
+  const registry = parseRegistry(text, path.join(machine.root, "scenes.yaml"), { env });
   assert.deepEqual([...registry.scenes.keys()], ["talk", "search"]);
   assert.equal(registry.models.get("chat")?.environment["LLAMA_API_KEY"], "one");
   machine.write(text);

@@ -10,12 +10,12 @@ import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { until } from "../kit/until.ts";
-import { freePorts, pidOf, startCommand } from "./cases-kit.ts";
+import { freePorts, isRunning, pidOf, startCommand } from "./cases-kit.ts";
 import { createSceneMachine, type SceneMachine, stub } from "./kit.ts";
 
 const main = fileURLToPath(new URL("memory-main.ts", import.meta.url));
 const MIB = 1024 * 1024;
-const [REFUSED, FAILED] = [110, 111];
+const [INVALID, REFUSED, FAILED] = [109, 110, 111];
 
 type Memory = {
   readonly machine: SceneMachine;
@@ -35,9 +35,11 @@ async function prepared(t: TestContext): Promise<Memory> {
   };
   setAvailable(1000);
   fs.writeFileSync(path.join(directory, "self"), "0::/unit\n");
+  const mount = `40 30 0:37 / ${path.join(directory, "cgroup")} rw - cgroup2 none rw\n`;
+  fs.writeFileSync(path.join(directory, "mountinfo"), mount);
   const files = {
     meminfo: path.join(directory, "meminfo"),
-    cgroupMounts: path.join(directory, "cgroup"),
+    mountinfo: path.join(directory, "mountinfo"),
     cgroupOf: path.join(directory, "self"),
   };
   const child = spawn(process.execPath, [main, JSON.stringify({ root: machine.root, files, recoveryMs: 1500 })], {
@@ -67,6 +69,9 @@ test("memory decides before and after stops", async (t) => {
     case37(memory),
   );
   await t.test("case 38: memory that comes back a while after the stop is waited for", (own) => case38(own, memory));
+  await t.test("a scenes.yaml that became unreadable takes neither the floor away nor what may be given up", () =>
+    brokenFile(memory),
+  );
 });
 
 /** floor: that much of what is available is left for a model. */
@@ -132,4 +137,12 @@ async function case38(t: TestContext, memory: Memory): Promise<void> {
   assert.equal(await command.ended, 0, command.output());
   assert.notEqual(pidOf(await machine.status(), "next"), before);
   assert.equal(await machine.ask(), "next");
+}
+
+async function brokenFile({ machine, setAvailable }: Memory): Promise<void> {
+  const pid = pidOf(await machine.status(), "next");
+  machine.write("nonsense: [");
+  assert.equal((await machine.run("scene", "check")).code, INVALID);
+  setAvailable(899);
+  await until("the model is stopped", () => !isRunning(pid));
 }

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
+import { writeSampleModel } from "../../src/sample/gguf.ts";
 import { startStub, stubModel } from "../kit/stub-model.ts";
 import { until } from "../kit/until.ts";
 import { control, digestOf, freePorts, isRunning, launchesOf, pidOf, startCommand } from "./cases-kit.ts";
@@ -56,7 +57,7 @@ test("what cannot work is refused while the scene that serves goes on", async (t
   await t.test("case 46: two models on one port in a scene are refused, whatever address they are given", () =>
     case46(one),
   );
-  await t.test("case 47: a model file that is missing, empty or none at all is refused before any stop", () =>
+  await t.test("case 47: a model file that is missing, empty, none at all or cut off is refused before any stop", () =>
     case47(one),
   );
   await t.test("case 30: a stranger on the port is named with pid, command and start, and nothing is started", (own) =>
@@ -106,15 +107,19 @@ async function case47(one: Served): Promise<void> {
   });
   fs.writeFileSync(path.join(one.machine.root, "empty.gguf"), "");
   fs.writeFileSync(path.join(one.machine.root, "page.gguf"), "<html>not found</html>");
+  const cut = path.join(one.machine.root, "cut.gguf");
+  const sizeBytes = writeSampleModel(cut, { name: "cut" });
+  fs.truncateSync(cut, sizeBytes - 1);
   write(
     one,
-    { ...model("missing", one.other), ...model("empty", one.other), ...model("page", one.other) },
-    { bad: { models: ["missing"] } },
+    Object.fromEntries(["missing", "empty", "page", "cut"].flatMap((name) => Object.entries(model(name, one.other)))),
+    { bad: { models: ["cut"] } },
   );
   await refuses(one, ["scene", "activate", "bad"], INVALID, [
     /missing\.gguf cannot be read/,
     /empty\.gguf is empty/,
     /page\.gguf is no GGUF file/,
+    new RegExp(`cut\\.gguf is cut off: it has ${sizeBytes - 1} bytes, and its tensors end at byte ${sizeBytes}`),
   ]);
 }
 

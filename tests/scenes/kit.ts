@@ -29,6 +29,8 @@ export type AgentOptions = {
   readonly adopt?: string;
   /** In bytes. */
   readonly floorBytes?: number;
+  /** The directory of a control group that it, and what it starts, is in. */
+  readonly group?: string;
 };
 
 export type Agent = {
@@ -110,8 +112,10 @@ export async function createSceneMachine(t: Ending): Promise<SceneMachine> {
       const answered = await askAgent(root, { op: "status" }, () => {}, new AbortController().signal);
       return (answered ?? JSON.parse(await ok("scene", "status", "--json"))) as SceneStatus;
     },
-    agent: async (options = {}) => {
-      const child = spawn(process.execPath, [agentMain, JSON.stringify({ root, ...options })], {
+    agent: async ({ group, ...options } = {}) => {
+      const own = [process.execPath, agentMain, JSON.stringify({ root, ...options })];
+      const enter = 'test -z "$0" || echo $$ > "$0/cgroup.procs" && exec "$@"';
+      const child = spawn("sh", ["-c", enter, group ?? "", ...own], {
         env,
         stdio: ["ignore", "ignore", "pipe"],
       });

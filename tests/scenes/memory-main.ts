@@ -6,7 +6,7 @@ import { stderrLog } from "../../src/bin/logs.ts";
 
 const { root, ...memory } = JSON.parse(process.argv[2] ?? "{}") as {
   root: string;
-  files: { meminfo: string; cgroupMounts: string; cgroupOf: string };
+  files: { meminfo: string; mountinfo: string; cgroupOf: string };
   recoveryMs: number;
 };
 
