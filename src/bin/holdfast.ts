@@ -80,6 +80,7 @@ const programs: Programs = {
   controller: async (options) => (await import("./controller.ts")).runController(options, process.env, stopSignal()),
   agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
   gateway: async (options) => (await import("./gateway.ts")).runGateway(options, process.env, stopSignal()),
+  gatewayMetrics: async (options) => (await import("./gateway-metrics.ts")).gatewayMetrics(options, process.env),
   backup: async (options) => (await import("./backup.ts")).backup(options, process.env, stopSignal()),
   restore: async (options) => (await import("./backup.ts")).restore(options, process.env, stopSignal()),
   launchList: async (options) => (await import("./launch.ts")).launchList(options, process.env),

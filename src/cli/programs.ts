@@ -182,6 +182,9 @@ export type Programs = {
     readonly control?: string;
     readonly drainMs?: number;
   }) => Promise<number>;
+  readonly gatewayMetrics: (
+    options: RootOption & { readonly control?: string; readonly file?: string },
+  ) => Promise<string>;
   /** Undefined when it was interrupted; then nothing was made. */
   readonly backup: (options: BackupOptions) => Promise<BackupSummary | undefined>;
   readonly restore: (options: BackupOptions) => Promise<RestoreSummary | undefined>;

@@ -50,16 +50,20 @@ test("the examples name commands and long options that exist", async () => {
 
 function assertExists(program: Command, words: readonly string[], line: string): void {
   let command = program;
+  let hasOption = false;
   for (const word of words) {
     if (word === "--" || word === "<" || word.startsWith("<(")) break;
     const child = command.commands.find((one) => one.name() === word);
     if (child !== undefined) command = child;
-    else if (command.commands.length > 0) assert.fail(`${line}: ${command.name()} has no command ${word}`);
-    else if (word.startsWith("--"))
+    else if (word.startsWith("--")) {
+      // A command with commands of its own may do something by itself: then no more of them follow.
+      hasOption = true;
       assert.ok(
         command.options.some((option) => option.long === word),
         `${line}: ${command.name()} has no option ${word}`,
       );
+    } else if (command.commands.length > 0 && !hasOption)
+      assert.fail(`${line}: ${command.name()} has no command ${word}`);
   }
 }
 

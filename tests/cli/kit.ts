@@ -32,6 +32,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     controller: record,
     agent: record,
     gateway: record,
+    gatewayMetrics: notHere,
     controllerUnit: (options) => JSON.stringify(options),
     showBoundary: notHere,
     resetBoundary: notHere,
