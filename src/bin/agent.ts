@@ -18,7 +18,8 @@ import {
   isHttpUrl,
   loadAgentConfig,
 } from "../enrol/agent-config.ts";
-import { finishPairing, pair, whyRefused } from "../enrol/enrol.ts";
+import { finishPairing, pair } from "../enrol/enrol.ts";
+import { isStillPaired } from "../enrol/reach.ts";
 import { Boundary, BOUNDARY_TENANT } from "../boundary/boundary.ts";
 import { startScenes } from "./agent-scenes.ts";
 import { openLocker } from "./locker.ts";
@@ -34,13 +35,15 @@ import {
 import { writePrivateFile } from "../enrol/private-file.ts";
 import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
-import { codeOf, Failure } from "../std/errors.ts";
+import { Failure } from "../std/errors.ts";
 import { makeDirectory } from "../std/files.ts";
 import { takeLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { systemRandom } from "../std/random.ts";
 import { stderrLog } from "./logs.ts";
+import { keepCertificate } from "./node-certificate.ts";
 import { rootFrom } from "./settings.ts";
+import { trustController } from "./tls.ts";
 import { ownSurroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
@@ -86,6 +89,7 @@ export async function runAgentCommand(
   stack.defer(lockRoot(root));
   if (options.alone === true) return await runAlone(options, env, { root, log, signal, stack });
   finishPairing(root);
+  trustController(root);
   const piped =
     options.nodeKeyStdin === true || (secrets.code === undefined && needsCode(options, root))
       ? await readPipe(options)
@@ -128,6 +132,7 @@ export async function runAgentCommand(
     outputBytesMax: options.outputBytesMax ?? OUTPUT_BYTES_MAX,
     ...(options.dieAfterClaim === true ? { afterClaim: () => process.exit(137) } : {}),
   };
+  stack.use(keepCertificate({ root, key, link, clock: systemClock, log }));
   const end = await runAgent(agent, stopping);
   if (end.kind === "refused") throw end.reason;
   return 0;
@@ -241,14 +246,6 @@ async function settle(options: AgentCommand, root: string, code: string | undefi
       "a machine that is not paired needs a pairing code: give it by HOLDFAST_PAIRING_CODE or standard input",
     );
   return pair({ client: createClient({ baseUrl: join }), code, root, random: systemRandom });
-}
-
-/** A unit may carry its code for ever: it is used only when the controller does not know this node (any more). */
-async function isStillPaired(root: string, url: string): Promise<boolean> {
-  const credential = loadCredential(root);
-  if (credential === undefined) return false;
-  const refusal = await whyRefused(url, credential);
-  return !["unauthenticated", "node_retired"].includes(codeOf(refusal));
 }
 
 function findCredential(root: string, fromEnv: string | undefined, piped: string | undefined): string {

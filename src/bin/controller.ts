@@ -9,11 +9,12 @@ import { Failure } from "../std/errors.ts";
 import { openEmbedded, openExternal } from "./database.ts";
 import { stderrLog } from "./logs.ts";
 import { pageDirectory } from "./page.ts";
-import { configFrom, type Environment, listenFrom, rootFrom } from "./settings.ts";
+import { type ServeOptions, servingOf } from "./serve.ts";
+import { configFrom, type Environment, rootFrom } from "./settings.ts";
+import { trustAlso } from "./tls.ts";
 import { VERSION } from "./version.ts";
 
-export type ControllerCommand = {
-  readonly listen?: string;
+export type ControllerCommand = ServeOptions & {
   readonly embedded?: boolean;
   readonly root?: string;
   /** False: refuse an older schema instead of migrating it. */
@@ -26,26 +27,27 @@ export async function runController(
   env: Environment,
   signal: AbortSignal,
 ): Promise<number> {
-  const { host, port } = listenFrom(env, options.listen);
   const config = { ...configFrom(env), version: VERSION };
   const log = await stderrLog(env);
+  const root = rootFrom(env, options.root);
+  const { authority, ownUrl, ...serving } = await servingOf(root, options, env);
+  if (authority !== undefined) trustAlso(authority);
   await using stack = new AsyncDisposableStack();
   const database =
     options.embedded === true
-      ? await openEmbedded({ root: rootFrom(env, options.root), stack })
+      ? await openEmbedded({ root, stack })
       : await openExternal({ env, stack, log, isMigrating: options.migrate !== false });
   const controller = stack.use(
     await startController({
       db: database.db,
       listenConnection: database.listenConnection,
       log,
-      host,
-      port,
+      ...serving,
       pageDirectory,
       config,
     }),
   );
-  await keepContext(env, controller.url, database.replaceToken);
+  await keepContext(env, { url: ownUrl(controller.url), ca: authority }, database.replaceToken);
   log.info({ context: contextFileFrom(env) }, "this account's command line is set up for it");
   const ended = await Promise.race([
     database.exited,
@@ -61,7 +63,11 @@ export async function runController(
 }
 
 /** The command line of the account that runs the controller finds it by a 0600 context file; a token that works is kept. */
-export async function keepContext(env: Environment, url: string, replaceToken: () => Promise<string>): Promise<string> {
+export async function keepContext(
+  env: Environment,
+  { url, ca }: { readonly url: string; readonly ca: string | undefined },
+  replaceToken: () => Promise<string>,
+): Promise<string> {
   const file = path.resolve(contextFileFrom(env));
   const known = readContext(file, "local");
   const works =
@@ -73,6 +79,6 @@ export async function keepContext(env: Environment, url: string, replaceToken: (
         () => false,
       ));
   const token = works ? known.token : await replaceToken();
-  writeContext(file, "local", { url, token });
+  writeContext(file, "local", { url, token, ...(ca === undefined ? {} : { ca }) });
   return token;
 }

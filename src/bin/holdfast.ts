@@ -12,6 +12,7 @@ import { errorRow, isErrorCode } from "../protocol/errors.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure, messageOf } from "../std/errors.ts";
 import { controllerUnit } from "../enrol/controller-unit.ts";
+import { trustAlso } from "./tls.ts";
 import { VERSION } from "./version.ts";
 
 const terminal: Terminal = {
@@ -30,6 +31,7 @@ const terminal: Terminal = {
     };
   },
   readSecrets: async (questions) => (await import("./secrets.ts")).readSecrets(questions),
+  trust: trustAlso,
   readFile: (file) => (file === "-" ? readStandardInput() : readFile(file, "utf8")),
 };
 
@@ -79,6 +81,7 @@ const programs: Programs = {
   up: async (options) => (await import("./up.ts")).up(options, process.env, stopSignal()),
   controller: async (options) => (await import("./controller.ts")).runController(options, process.env, stopSignal()),
   agent: async (options) => (await import("./agent.ts")).runAgentCommand(options, process.env, stopSignal()),
+  enrol: async (options) => (await import("./enrol.ts")).enrolMachine(options, process.env),
   gateway: async (options) => (await import("./gateway.ts")).runGateway(options, process.env, stopSignal()),
   gatewayMetrics: async (options) => (await import("./gateway-metrics.ts")).gatewayMetrics(options, process.env),
   backup: async (options) => (await import("./backup.ts")).backup(options, process.env, stopSignal()),

@@ -17,14 +17,15 @@ import { startLocalAgent } from "./local-agent.ts";
 import { fileLog } from "./logs.ts";
 import { startController } from "../controller/controller.ts";
 import { pageDirectory } from "./page.ts";
-import { configFrom, type Environment, listenFrom, rootFrom } from "./settings.ts";
+import { type ServeOptions, servingOf } from "./serve.ts";
+import { configFrom, type Environment, rootFrom } from "./settings.ts";
 import { Steps } from "./steps.ts";
+import { keepTrust, trustAlso } from "./tls.ts";
 import { VERSION } from "./version.ts";
 
-export type UpOptions = {
+export type UpOptions = ServeOptions & {
   /** Run the first job and end. */
   readonly once?: boolean;
-  readonly listen?: string;
   readonly root?: string;
 };
 
@@ -32,7 +33,8 @@ export type UpOptions = {
 export async function up(options: UpOptions, env: Environment, signal: AbortSignal): Promise<number> {
   const began = systemClock.monotonicMs();
   const root = rootFrom(env, options.root);
-  const { host, port } = listenFrom(env, options.listen);
+  const { authority, ownUrl, ...serving } = await servingOf(root, options, env);
+  if (authority !== undefined) trustAlso(authority);
   const steps = new Steps(process.stdout, systemClock);
   steps.title(`holdfast ${VERSION}`);
   await using stack = new AsyncDisposableStack();
@@ -52,8 +54,7 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
         db: database.db,
         listenConnection: database.listenConnection,
         log,
-        host,
-        port,
+        ...serving,
         pageDirectory,
         config: { ...configFrom(env), version: VERSION },
       }),
@@ -61,10 +62,12 @@ export async function up(options: UpOptions, env: Environment, signal: AbortSign
   );
   steps.note(controller.url);
 
+  const url = ownUrl(controller.url);
   const client = createClient({
-    baseUrl: controller.url,
-    credential: await keepContext(env, controller.url, database.replaceToken),
+    baseUrl: url,
+    credential: await keepContext(env, { url, ca: authority }, database.replaceToken),
   });
+  keepTrust(root, authority);
   const agent = await steps.run("node", async () =>
     stack.use(await startLocalAgent({ client, root, env, steps, signal: ending })),
   );

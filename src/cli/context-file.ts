@@ -8,7 +8,12 @@ import path from "node:path";
 import { codeOf, Failure, type Fault } from "../std/errors.ts";
 import { fileFailure, makeDirectory } from "../std/files.ts";
 
-export type Context = { readonly url: string; readonly token: string };
+export type Context = {
+  readonly url: string;
+  readonly token: string;
+  /** The authority that signed the controller's certificate, PEM; absent where the system's authorities are enough. */
+  readonly ca?: string;
+};
 export type Contexts = { readonly current: string; readonly contexts: Readonly<Record<string, Context>> };
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -57,7 +62,7 @@ export function writeContext(file: string, name: string, context: Context): void
   const known = readContexts(file);
   writeContexts(file, {
     current: name,
-    contexts: { ...known?.contexts, [name]: { url: context.url, token: context.token } },
+    contexts: { ...known?.contexts, [name]: context },
   });
 }
 
@@ -96,12 +101,14 @@ function parse(file: string, text: string): Contexts {
   const contexts: [string, Context][] = [];
   const root = record(value, "/", faults, ["current", "contexts"]);
   for (const [name, entry] of Object.entries(record(root["contexts"], "/contexts", faults))) {
-    const { url, token } = record(entry, `/contexts/${name}`, faults, ["url", "token"]);
+    const { url, token, ca } = record(entry, `/contexts/${name}`, faults, ["url", "token", "ca"]);
     if (typeof url !== "string" || !/^https?:\/\/[^/]+\/?$/.test(url))
       faults.push({ place: `/contexts/${name}/url`, problem: "must be an address such as http://127.0.0.1:7440" });
     if (typeof token !== "string" || !/^hft_[\w-]{43}$/.test(token))
       faults.push({ place: `/contexts/${name}/token`, problem: "must be a token (hft_…)" });
-    contexts.push([name, { url: String(url), token: String(token) }]);
+    if (ca !== undefined && (typeof ca !== "string" || !ca.includes("BEGIN CERTIFICATE")))
+      faults.push({ place: `/contexts/${name}/ca`, problem: "must be a certificate in PEM" });
+    contexts.push([name, { url: String(url), token: String(token), ...(ca === undefined ? {} : { ca: String(ca) }) }]);
   }
   const current = root["current"];
   if (typeof current !== "string" || !contexts.some(([name]) => name === current))

@@ -7,6 +7,7 @@ import { CLOCK_OFFSET_WARN_MS } from "../protocol/node.ts";
 import type { Device, Node } from "../protocol/node-schema.ts";
 import { gibibytes } from "../protocol/placement.ts";
 import { Failure } from "../std/errors.ts";
+import { addPair } from "./pair-command.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { ago, fields, table, visible } from "./table.ts";
 import { colours, connect, printJson, type Terminal } from "./terminal.ts";
@@ -15,7 +16,7 @@ export function addNodeCommands(program: Command, tree: Tree): void {
   const { terminal } = tree;
   const node = program.command("node").description("Machines that run jobs");
   example(node, "holdfast node list", "holdfast node drain anna");
-  addPair(node, terminal);
+  addPair(node, tree);
 
   const list = printing(node.command("list"))
     .description("List nodes")
@@ -60,33 +61,6 @@ export function addNodeCommands(program: Command, tree: Tree): void {
       });
     example(command, `holdfast node ${verb} anna`);
   }
-}
-
-function addPair(node: Command, terminal: Terminal): void {
-  const pair = printing(node.command("pair"))
-    .argument("<name>")
-    .description("Make a single-use code that enrols one machine under this name")
-    .action(async (name: string, { json }) => {
-      const client = connect(terminal);
-      const made = await client.call("pairingCreate", { body: { name } });
-      if (json === true) return printJson(terminal, made);
-      terminal.stderr.write(`The code for ${name}, shown only now and good until ${made.expiresAt}:\n\n`);
-      terminal.stdout.write(`${made.code}\n`);
-      const lines = [
-        "npm ci",
-        "read -rs HOLDFAST_PAIRING_CODE && export HOLDFAST_PAIRING_CODE   # paste the code",
-        `npx holdfast agent --join ${client.baseUrl}`,
-      ];
-      terminal.stderr.write(
-        `\nOn that machine, in a checkout of Holdfast:\n\n${lines.map((line) => `  ${line}\n`).join("")}`,
-      );
-      if (/\/\/(127\.|localhost|\[::1\])/.test(client.baseUrl)) {
-        terminal.stderr.write(
-          `\nThis controller listens on this machine only: start it with --listen HOST:PORT for others to reach it.\n`,
-        );
-      }
-    });
-  example(pair, "holdfast node pair anna", "holdfast node pair anna --json");
 }
 
 /** By id, or by the name of a node that is not retired. */

@@ -12,6 +12,14 @@ const root = () => new Option("--root <directory>", "where everything of this ma
 const listen = () =>
   new Option("--listen <host:port>", "address of the controller (default: HOLDFAST_LISTEN, else 127.0.0.1:7440)");
 
+const tls = () =>
+  new Option(
+    "--tls <how>",
+    "fleet: a certificate of the fleet's own authority; CERTIFICATE,KEY: given files; off (default: fleet, and off where only this machine can connect)",
+  );
+const url = () =>
+  new Option("--url <url>", "address that nodes are told (default: HOLDFAST_PUBLIC_URL, else this machine's name)");
+
 export function addProgramCommands(program: Command, tree: Tree): void {
   addUp(program, tree);
   addController(program, tree);
@@ -24,6 +32,8 @@ function addUp(program: Command, { programs, setExitCode }: Tree): void {
     .description("Start database, controller and agent on this machine and run a first job")
     .option("--once", "end after the first job")
     .addOption(listen())
+    .addOption(tls())
+    .addOption(url())
     .addOption(root())
     .action(async (options: OptionsOf<"up">) => setExitCode(await programs.up(options)));
   example(up, "holdfast up", "holdfast up --once", "holdfast up --listen 10.0.0.5:7440");
@@ -36,6 +46,8 @@ function addController(program: Command, { programs, setExitCode }: Tree): void 
     .option("--embedded", "bring a private PostgreSQL instead, in HOLDFAST_ROOT")
     .option("--no-migrate", "refuse an older schema instead of migrating it")
     .addOption(listen())
+    .addOption(tls())
+    .addOption(url())
     .addOption(root())
     .action(async (options: OptionsOf<"controller">) => setExitCode(await programs.controller(options)));
   example(

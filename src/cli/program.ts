@@ -15,6 +15,7 @@ import { addJobCommands } from "./job-commands.ts";
 import { addLaunchCommands } from "./launch-commands.ts";
 import { addNodeCommands } from "./node-commands.ts";
 import { addPasswordCommand } from "./password-command.ts";
+import { addEnrolCommand } from "./enrol-command.ts";
 import { addProgramCommands } from "./program-commands.ts";
 import { addRegistryCommands } from "./registry-commands.ts";
 import { addSampleCommands } from "./sample-commands.ts";
@@ -39,6 +40,7 @@ export function buildProgram(tree: Tree): Command {
     });
   example(program, "npm start", "holdfast status", "holdfast job run -- uname -a");
   addProgramCommands(program, tree);
+  addEnrolCommand(program, tree);
   addGatewayCommand(program, tree);
   addStatusCommand(program, tree);
   addDoctor(program, tree);

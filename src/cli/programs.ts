@@ -151,10 +151,14 @@ export type Programs = {
   readonly up: (options: {
     readonly once?: boolean;
     readonly listen?: string;
+    readonly tls?: string;
+    readonly url?: string;
     readonly root?: string;
   }) => Promise<number>;
   readonly controller: (options: {
     readonly listen?: string;
+    readonly tls?: string;
+    readonly url?: string;
     readonly embedded?: boolean;
     readonly root?: string;
     readonly migrate?: boolean;
@@ -174,6 +178,10 @@ export type Programs = {
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;
   }) => Promise<number>;
+  /** Pairs this machine, or tells its controller that it leaves; the answer is one line. */
+  readonly enrol: (
+    options: RootOption & { readonly join?: string; readonly code?: string; readonly leave?: boolean },
+  ) => Promise<string>;
   readonly gateway: (options: {
     readonly listen?: string;
     readonly upstream?: string;

@@ -5,7 +5,7 @@ import pc from "picocolors";
 import { type Client, createClient } from "../client/client.ts";
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/errors.ts";
-import { contextFileFrom, readContexts } from "./context-file.ts";
+import { type Context, contextFileFrom, readContexts } from "./context-file.ts";
 
 export type Terminal = {
   readonly stdout: { write(text: string | Uint8Array): unknown; readonly isTTY?: boolean };
@@ -17,17 +17,21 @@ export type Terminal = {
   /** Calls back on Ctrl-C and SIGTERM until disposed. */
   readonly onInterrupt: (listener: () => void) => Disposable;
   readonly readFile: (file: string) => Promise<string>;
+  /** Connections from now on also trust this authority (PEM). */
+  readonly trust: (authority: string) => void;
   /** Asks without echo on a terminal, else takes a line of standard input for each question. */
   readonly readSecrets: (questions: readonly string[]) => Promise<readonly string[]>;
 };
 
 /** The controller of the environment, else of the current context. */
 export function connect(terminal: Terminal): Client {
-  const { url, token } = connection(terminal);
+  const { url, token, ca } = connection(terminal);
+  if (ca !== undefined) terminal.trust(ca);
   return createClient({ baseUrl: url, credential: token });
 }
 
-export function connection(terminal: Terminal): { readonly url: string; readonly token: string } {
+/** In the environment an authority is named by Node's own NODE_EXTRA_CA_CERTS. */
+export function connection(terminal: Terminal): Context {
   const { HOLDFAST_URL: url, HOLDFAST_TOKEN: token } = terminal.env as {
     HOLDFAST_URL?: string;
     HOLDFAST_TOKEN?: string;

@@ -7,6 +7,7 @@ import type { IdMaker } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import type { Random } from "../std/random.ts";
 import type { LoopRun } from "../std/loop.ts";
+import type { Enrolment } from "./enrolment.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ListenerState } from "./wake-listener.ts";
 import type { Wakeups } from "./wakeups.ts";
@@ -58,6 +59,10 @@ export type Context = {
   /** The loops of this controller by name, for whoever looks whether they run. */
   readonly loops: ReadonlyMap<string, { readonly last: LoopRun | undefined }>;
   readonly isStopping: () => boolean;
+  /** Where nodes reach this controller, without a path; known once it listens. */
+  readonly address: () => string;
+  /** Undefined: machines are enrolled by hand, and get no certificate. */
+  readonly enrolment: Enrolment | undefined;
   /** Whether other controllers are heard: for doctor and metrics. */
   readonly listener: ListenerState;
 };

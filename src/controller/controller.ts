@@ -13,13 +13,15 @@ import { signInRoutes } from "./access/sign-in-routes.ts";
 import { userRoutes } from "./access/user-routes.ts";
 import { type Context, type ControllerConfig, defaultConfig } from "./context.ts";
 import { DatabaseClock } from "./database-clock.ts";
-import { buildServer } from "./http/server.ts";
+import type { Enrolment } from "./enrolment.ts";
+import { buildServer, type KeyPair } from "./http/server.ts";
 import { jobRoutes } from "./jobs/job-routes.ts";
 import { evaluateLanes } from "./jobs/lane-loop.ts";
 import { leaseRoutes } from "./jobs/lease-routes.ts";
 import { sweep } from "./jobs/sweep.ts";
 import { Metrics } from "./metrics.ts";
 import { modelRoutes } from "./models/model-routes.ts";
+import { enrolRoutes } from "./nodes/enrol-routes.ts";
 import { nodeRoutes } from "./nodes/node-routes.ts";
 import { operationRoutes } from "./operations/operation-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
@@ -39,7 +41,15 @@ export type ControllerOptions = {
   readonly listenConnection?: ConnectionOptions;
   /** Where the built page lies. */
   readonly pageDirectory?: string;
+  /** Reads the server's key and certificate, now and then anew. Without it the controller serves plain HTTP. */
+  readonly keyPair?: () => Promise<KeyPair>;
+  /** Where nodes reach this controller; else where it listens. */
+  readonly publicUrl?: string;
+  readonly enrolment?: Enrolment;
 };
+
+/** How often a renewed certificate, or a new address of this machine, is looked for. */
+const KEY_PAIR_PERIOD_MS = 3_600_000;
 
 export type Controller = AsyncDisposable & {
   /** Such as http://127.0.0.1:7440 */
@@ -53,6 +63,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
   const { db, log } = options;
   await using starting = new AsyncDisposableStack();
   const stopping = new AbortController();
+  let listening = "";
   const loops = new Map<string, Loop>();
   const databaseClock = new DatabaseClock({ db, clock, log });
   await databaseClock.start(starting);
@@ -67,6 +78,8 @@ export async function startController(options: ControllerOptions): Promise<Contr
     metrics: new Metrics(options.config?.version ?? defaultConfig.version),
     loops,
     isStopping: () => stopping.signal.aborted,
+    address: () => options.publicUrl ?? listening,
+    enrolment: options.enrolment,
   };
   const context: Context = { ...shared, listener: relayWakes(shared, options.listenConnection, starting) };
   const lanes = startLoops(context, loops, starting);
@@ -77,20 +90,35 @@ export async function startController(options: ControllerOptions): Promise<Contr
     ...userRoutes(context),
     ...accessRoutes(context),
     ...nodeRoutes(context),
+    ...enrolRoutes(context),
     ...jobRoutes(context),
     ...modelRoutes(context),
     ...projectRoutes(context),
     ...leaseRoutes(context, () => lanes.nudge()),
   };
-  const server = buildServer({ context, handlers, stopping: stopping.signal, pageDirectory: options.pageDirectory });
+  const keyPair = await options.keyPair?.();
+  const { pageDirectory } = options;
+  const server = buildServer({ context, handlers, stopping: stopping.signal, pageDirectory, keyPair });
   starting.defer(async () => {
     stopping.abort();
     await server.close();
   });
   const url = await openListener(server, options);
+  listening = url;
+  if (options.keyPair !== undefined) starting.use(keepKeyPair(context, server.server, options.keyPair));
   log.info({ url }, "controller listens");
   const running = starting.move();
   return { url, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+/** Connections that begin after a renewal get the new certificate; nobody is cut off. */
+function keepKeyPair(context: Context, server: object, read: () => Promise<KeyPair>): Loop {
+  const round = async (): Promise<void> => {
+    const keyPair = await read();
+    if ("setSecureContext" in server && typeof server.setSecureContext === "function") server.setSecureContext(keyPair);
+  };
+  const { clock, log } = context;
+  return new Loop({ name: "certificate", periodMs: KEY_PAIR_PERIOD_MS, clock, log, round });
 }
 
 /** Returns the loop that decides what is blocked, for whoever knows that it should look now. */

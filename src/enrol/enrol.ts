@@ -34,7 +34,7 @@ export type PairOptions = {
 export type Paired = AgentConfig & { readonly organisationName: string };
 
 /** agent.json last: where it lies in a staging directory, the pairing has succeeded. */
-const FILES = ["node.key", "credential", "agent.json"] as const;
+const FILES = ["node.key", "credential", "authority.pem", "node.crt", "agent.json"] as const;
 const STAGING_PREFIX = "pairing-";
 
 /** Throws the controller's Failure (pairing_code_used, node_name_taken, …) or that of the file system. */
@@ -60,6 +60,11 @@ export async function pair(options: PairOptions): Promise<Paired> {
     },
     options.signal === undefined ? {} : { signal: options.signal },
   );
+  if (reply.certificate !== null) {
+    const { certificate, authority } = reply.certificate;
+    writePrivateFile(path.join(staging, "authority.pem"), authority);
+    writePrivateFile(path.join(staging, "node.crt"), certificate);
+  }
   const config = { controllerUrl: client.baseUrl, nodeId: reply.nodeId, name: reply.name };
   writePrivateFile(path.join(staging, "agent.json"), encodeAgentConfig(config));
   finishPairing(root);

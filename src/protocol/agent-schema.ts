@@ -5,6 +5,7 @@
 import Type, { type Static } from "typebox";
 import { counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { BATCH_MAX, CLAIM_MAX, CLAIM_WAIT_MS_MAX, HOLDS_MAX, LOG_CHUNK_BYTES_MAX } from "./limits.ts";
+import { nodeCertificate } from "./enrol-schema.ts";
 import { logStream } from "./job-schema.ts";
 import { boundaryStates } from "./node.ts";
 import { nodeFacts } from "./node-schema.ts";
@@ -46,7 +47,13 @@ export const pairRequest = exact({
   /** Ed25519 over pairMessage(…): proves that the node holds the key. base64url. */
   signature: Type.String({ pattern: "^[A-Za-z0-9_-]{86}$" }),
 });
-export const pairReply = exact({ nodeId: id("node"), name, organisationName: Type.String() });
+export const pairReply = exact({
+  nodeId: id("node"),
+  name,
+  organisationName: Type.String(),
+  /** For this key under the fleet's authority; null where the controller has none. */
+  certificate: nullable(nodeCertificate),
+});
 
 /** The bytes that a pairing signs. */
 export function pairMessage(code: string, publicKey: string, credentialHash: string): string {

@@ -41,9 +41,16 @@ export const errorTable = {
     "Choose another name, or retire the node that has it; pairing does not replace a node.",
   ),
   node_retired: row(403, "never", 77, "The node was retired; pair the machine again: holdfast node pair NAME"),
+  clock_off: row(0, "never", 125, "Set the clock, or turn NTP on: timedatectl set-ntp true"),
   pairing_code_unknown: row(401, "never", 77, "Copy the code again, or make a new one with: holdfast node pair NAME"),
   pairing_code_used: row(409, "never", 76, "A code pairs one machine; make a new one with: holdfast node pair NAME"),
   pairing_code_expired: row(410, "never", 76, "Make a new code with: holdfast node pair NAME"),
+  bundle_missing: row(
+    503,
+    "never",
+    124,
+    "Run npm run bundle in the controller's checkout; for another kind: -- --arch arm64",
+  ),
   session_superseded: row(
     409,
     "never",

@@ -33,4 +33,6 @@ export const BROWSER_LIFE_MS = 7 * 86_400_000;
 /** Tries to sign in, and to set a password, a minute: from one address, and for one name. */
 export const SIGN_INS_PER_MINUTE = 10;
 export const PAIRING_CODE_LIFE_MS = 15 * 60_000;
+/** Calls with a pairing code a minute from one address; a code has 256 random bits, so this only bounds the load. */
+export const PAIRING_CALLS_PER_MINUTE = 300;
 export const DEVICES_MAX = 64;

@@ -75,14 +75,8 @@ export const node = exact({
   scenes: nullable(sceneReport),
   /** What a person asked it for last; the report's wish says what became of it. */
   wish: nullable(exact({ number: counter, scene: nullable(sceneName), at: time })),
+  /** When it told that it was uninstalled; null while it is not. */
+  leftAt: nullable(time),
   createdAt: time,
 });
 export type Node = Static<typeof node>;
-
-export const pairingCode = exact({
-  id: id("pair"),
-  name,
-  code: Type.String({ description: "shown once" }),
-  expiresAt: time,
-});
-export type PairingCode = Static<typeof pairingCode>;

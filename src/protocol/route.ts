@@ -12,6 +12,8 @@ export type Access =
   | { readonly kind: "public" }
   /** A pairing code in the header holdfast-pairing-code. */
   | { readonly kind: "pairing" }
+  /** A pairing code that was not used by another machine, or a node's credential: for what a node has to fetch. */
+  | { readonly kind: "enrolling" }
   /** Whoever wants to sign in; limited by address. */
   | { readonly kind: "sign-in" }
   | { readonly kind: "people"; readonly scope: PeopleScope }
@@ -38,6 +40,8 @@ export type Route<
   readonly stream?: true;
   /** Answers with text in this type instead of JSON. */
   readonly text?: string;
+  /** The text is the content of a file, streamed. */
+  readonly file?: true;
   /** Takes an Idempotency-Key header. */
   readonly idempotent?: true;
   /** Beyond what every route may answer: invalid_request, unauthenticated, forbidden, rate_limited, internal … */

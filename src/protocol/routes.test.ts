@@ -16,11 +16,13 @@ const pathsOf = (kind: Route["access"]["kind"]): string[] =>
 
 test("node routes and people routes are disjoint, and these are all of them", () => {
   assert.deepEqual(pathsOf("node"), [
+    "POST /v1/node/certificate",
     "POST /v1/node/claims",
     "POST /v1/node/credential",
     "POST /v1/node/endings",
     "POST /v1/node/heartbeat",
     "POST /v1/node/hello",
+    "POST /v1/node/leave",
     "POST /v1/node/logs",
     "POST /v1/node/renewals",
     "POST /v1/node/starts",
@@ -40,6 +42,8 @@ test("node routes and people routes are disjoint, and these are all of them", ()
     "GET /v1/nodes",
     "GET /v1/nodes/:nodeId",
     "GET /v1/overview",
+    "GET /v1/pairing-codes",
+    "GET /v1/pairing-codes/:pairingId",
     "GET /v1/projects",
     "GET /v1/throughput",
     "GET /v1/tokens",
@@ -68,8 +72,14 @@ test("node routes and people routes are disjoint, and these are all of them", ()
     "POST /v1/users/:userId/role",
     "POST /v1/users/:userId/sign-out",
   ]);
-  assert.deepEqual(pathsOf("public"), ["GET /v1/health", "GET /v1/ready"]);
-  assert.deepEqual(pathsOf("pairing"), ["POST /v1/node/pair"]);
+  assert.deepEqual(pathsOf("public"), [
+    "GET /v1/authority.pem",
+    "GET /v1/bootstrap.sh",
+    "GET /v1/health",
+    "GET /v1/ready",
+  ]);
+  assert.deepEqual(pathsOf("pairing"), ["POST /v1/node/pair", "POST /v1/node/pairing"]);
+  assert.deepEqual(pathsOf("enrolling"), ["GET /v1/node/agent", "GET /v1/node/runtime"]);
   assert.deepEqual(pathsOf("sign-in"), ["POST /v1/sign-in/link", "POST /v1/sign-in/password"]);
   const unique = new Set(table.map(([, route]) => `${route.method} ${route.path}`));
   assert.equal(unique.size, table.length);

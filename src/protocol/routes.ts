@@ -2,6 +2,7 @@
 // The route table: every address of the controller. Node routes and people routes are disjoint, pinned by a test.
 
 import { agentRoutes } from "./routes/agent.ts";
+import { enrolRoutes } from "./routes/enrol.ts";
 import { jobRoutes } from "./routes/jobs.ts";
 import { nodeRoutes } from "./routes/nodes.ts";
 import { operationRoutes } from "./routes/operations.ts";
@@ -14,6 +15,7 @@ export const routes = {
   ...nodeRoutes,
   ...jobRoutes,
   ...registryRoutes,
+  ...enrolRoutes,
   ...agentRoutes,
 } as const;
 

@@ -31,6 +31,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     up: record,
     controller: record,
     agent: record,
+    enrol: async () => "paired",
     gateway: record,
     gatewayMetrics: notHere,
     controllerUnit: (options) => JSON.stringify(options),
@@ -67,6 +68,7 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     clock: systemClock,
     newKey: () => "key",
     onInterrupt: () => ({ [Symbol.dispose]: () => {} }),
+    trust: () => {},
     readFile: notHere,
     readSecrets: notHere,
   };

@@ -3,8 +3,9 @@
 
 import { Failure } from "../../std/errors.ts";
 import { errorTable } from "../../protocol/errors.ts";
-import { type Access, CSRF_HEADER } from "../../protocol/route.ts";
+import { type Access, CSRF_HEADER, PAIRING_CODE_HEADER } from "../../protocol/route.ts";
 import type { Context } from "../context.ts";
+import { findPairingCode } from "../nodes/pairing-store.ts";
 import { acceptOffered } from "../nodes/rotation.ts";
 import { csrfTokenOf, isCsrfToken, readCookie } from "./browser-cookie.ts";
 import { type Caller, hashSecret, SECRET_PATTERN } from "./credential.ts";
@@ -18,6 +19,10 @@ export type Presented = {
 
 export async function authorise(context: Context, access: Access, presented: Presented): Promise<Caller | undefined> {
   if (access.kind === "public" || access.kind === "pairing") return undefined;
+  if (access.kind === "enrolling" && header(presented, PAIRING_CODE_HEADER) !== undefined) {
+    await requireLiveCode(context, header(presented, PAIRING_CODE_HEADER) ?? "");
+    return undefined;
+  }
   if (access.kind === "sign-in") {
     refuseOtherSites(presented);
     return undefined;
@@ -76,7 +81,20 @@ function refuseOtherSites(presented: Presented): void {
   throw new Failure("forbidden", "signing in works from the controller's own page only");
 }
 
-function requireAccess(caller: Caller, access: Extract<Access, { kind: "people" | "node" }>): void {
+/** For what a machine fetches before it has a credential. */
+async function requireLiveCode(context: Context, code: string): Promise<void> {
+  const found = SECRET_PATTERN.test(code)
+    ? await context.db.service((tx) => findPairingCode(tx, hashSecret(code)))
+    : undefined;
+  if (found === undefined) throw new Failure("unauthenticated", "no such pairing code was ever made here");
+  if (found.isExpired) throw new Failure("unauthenticated", "this pairing code has expired: make a new one");
+}
+
+function requireAccess(caller: Caller, access: Extract<Access, { kind: "people" | "node" | "enrolling" }>): void {
+  if (access.kind === "enrolling") {
+    if (caller.kind === "node") return;
+    throw new Failure("forbidden", "this address takes a pairing code or a node's credential");
+  }
   const names = { node: "a node's credential", people: "a person's credential" } as const;
   if (caller.kind !== access.kind)
     throw new Failure("forbidden", `this address takes ${names[access.kind]}, and this is ${names[caller.kind]}`);

@@ -19,6 +19,8 @@ export type Call<Name extends RouteName> = {
   readonly idempotencyKey: string | undefined;
   readonly pairingCode: string | undefined;
   readonly userAgent: string | undefined;
+  /** The address that the request came from. */
+  readonly address: string;
   /** Aborts when the client has gone or the controller stops. */
   readonly signal: AbortSignal;
 };

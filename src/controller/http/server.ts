@@ -5,7 +5,7 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { Failure, type Fault, messageOf } from "../../std/errors.ts";
 import { parseJson } from "../../std/json.ts";
-import { BODY_BYTES_MAX, SIGN_INS_PER_MINUTE } from "../../protocol/limits.ts";
+import { BODY_BYTES_MAX, PAIRING_CALLS_PER_MINUTE, SIGN_INS_PER_MINUTE } from "../../protocol/limits.ts";
 import { IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../../protocol/route.ts";
 import { type RouteName, routes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
@@ -29,12 +29,20 @@ export type ServerOptions = {
   readonly stopping: AbortSignal;
   /** The built page; without it the API alone is served, and / says how to build it. */
   readonly pageDirectory: string | undefined;
+  /** Over TLS with this; else plain. */
+  readonly keyPair?: KeyPair | undefined;
 };
+
+/** PEM. */
+export type KeyPair = { readonly key: string; readonly cert: string };
 
 /** Builds the server; the caller listens and closes it. */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const { context } = options;
+  const { keyPair } = options;
   const server = fastify({
+    // Typed as plain HTTP: nothing here depends on which it is.
+    ...(keyPair === undefined ? {} : { https: { ...keyPair, minVersion: "TLSv1.2" as const } }),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
     genReqId: () => Buffer.from(context.random.bytes(9)).toString("base64url"),
@@ -63,7 +71,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     ),
   );
   const limits = {
-    pairing: new RateLimit(context.clock, { perMinute: 30, what: "this address" }),
+    // A bootstrap reports each of its phases and asks until its node is online.
+    pairing: new RateLimit(context.clock, { perMinute: PAIRING_CALLS_PER_MINUTE, what: "this address" }),
     "sign-in": new RateLimit(context.clock, { perMinute: 3 * SIGN_INS_PER_MINUTE, what: "this address" }),
   };
   for (const name of Object.keys(routes) as RouteName[]) {
@@ -89,7 +98,7 @@ function addRoute(server: FastifyInstance, added: Added, options: ServerOptions)
   server.route({
     method: route.method,
     url: route.path,
-    exposeHeadRoute: route.stream !== true,
+    exposeHeadRoute: route.stream !== true && route.file !== true,
     config: { name: added.name },
     handler: async (request, reply) => {
       const caller = await admit(options.context, added, request);
@@ -97,7 +106,7 @@ function addRoute(server: FastifyInstance, added: Added, options: ServerOptions)
       const parts = { params: request.params, query: request.query, body: request.body ?? {} };
       checkParts(validators, parts, request);
       const signal = AbortSignal.any([goneSignal(reply), options.stopping]);
-      const answer = await handler({ ...parts, caller, signal, ...headersOf(route, request) });
+      const answer = await handler({ ...parts, caller, signal, address: request.ip, ...headersOf(route, request) });
       if (route.stream === true) return sendStream(reply, answer as AsyncGenerator<unknown>, signal);
       reply.header("cache-control", "no-store");
       if (route.text !== undefined) return reply.type(route.text).send(answer);

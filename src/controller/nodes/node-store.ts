@@ -31,6 +31,7 @@ type NodeRow = {
   readonly scene_wish: string | null;
   readonly scene_wish_number: string;
   readonly scene_wish_at: Date | null;
+  readonly left_at: Date | null;
 };
 
 function fromRow(row: NodeRow): Node {
@@ -61,16 +62,17 @@ function fromRow(row: NodeRow): Node {
       row.scene_wish_at === null
         ? null
         : { number: row.scene_wish_number, scene: row.scene_wish, at: row.scene_wish_at.toISOString() },
+    leftAt: row.left_at?.toISOString() ?? null,
     createdAt: row.created_at.toISOString(),
   };
 }
 
-const ONLINE = `(n.status <> 'retired' and h.at > now() - $1 * ${ONLINE_INTERVALS} * interval '1 millisecond')`;
+const ONLINE = `(n.status <> 'retired' and n.left_at is null and h.at > now() - $1 * ${ONLINE_INTERVALS} * interval '1 millisecond')`;
 
 const SELECT_NODE = `
   select n.id, n.name, n.status, n.created_at, h.at as heartbeat_at, coalesce(${ONLINE}, false) as is_online,
          h.clock_offset_ms, h.memory_available_bytes, f.facts, n.boundary_state, n.boundary_why, n.boundary_evidence, n.session_id, n.session_at, n.rival_at,
-         h.scenes, n.scene_wish, n.scene_wish_number, n.scene_wish_at,
+         h.scenes, n.left_at, n.scene_wish, n.scene_wish_number, n.scene_wish_at,
          case when n.offered_credential_id is not null then 'offered' when n.rotation_requested_at is not null then 'requested' end as rotation,
          (select count(*) from app.job j where j.organisation_id = n.organisation_id and j.node_id = n.id and j.lease_until is not null) as running
     from app.node n
@@ -88,6 +90,19 @@ export async function listNodes(tx: Tx, heartbeatMs: number): Promise<readonly N
 export async function findNode(tx: Tx, heartbeatMs: number, id: string): Promise<Node | undefined> {
   const row = await tx.maybeOne<NodeRow>(`${SELECT_NODE} where n.id = $2`, [heartbeatMs, id]);
   return row === undefined ? undefined : fromRow(row);
+}
+
+/** The one that has the name now: a retired node has none. */
+export async function findNodeByName(
+  tx: Tx,
+  heartbeatMs: number,
+  name: string,
+): Promise<(Node & { readonly id: NodeId }) | undefined> {
+  const row = await tx.maybeOne<NodeRow>(`${SELECT_NODE} where n.name = $2 and n.status <> 'retired'`, [
+    heartbeatMs,
+    name,
+  ]);
+  return row === undefined ? undefined : { ...fromRow(row), id: row.id };
 }
 
 type CandidateRow = Pick<NodeRow, "id" | "name" | "status" | "is_online" | "heartbeat_at"> & {
@@ -153,7 +168,7 @@ export async function changeStatus(tx: Tx, id: string, action: StatusAction): Pr
 /** A new session takes the node over; the one before is refused from now on. Returns the status, undefined when there is no such node. */
 export async function beginSession(tx: Tx, id: NodeId, sessionId: SessionId): Promise<NodeStatus | undefined> {
   const row = await tx.maybeOne<{ status: NodeStatus }>(
-    `update app.node set session_id = case when status = 'retired' then null else $2 end, session_at = now(), claim_number = 0 where id = $1 returning status`,
+    `update app.node set session_id = case when status = 'retired' then null else $2 end, session_at = now(), claim_number = 0, left_at = null where id = $1 returning status`,
     [id, sessionId],
   );
   return row?.status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes as people see and change them.
 
-import { exact, id, name, nullable, page } from "../common-schema.ts";
-import { node, pairingCode } from "../node-schema.ts";
+import { exact, id, nullable, page } from "../common-schema.ts";
+import { node } from "../node-schema.ts";
 import { defineRoute } from "../route.ts";
 import { sceneName } from "../scene-schema.ts";
 import { admin, read, write } from "./access.ts";
@@ -72,15 +72,5 @@ export const nodeRoutes = {
     body: exact({ scene: nullable(sceneName) }),
     reply: node,
     errors: ["not_found", "conflict"],
-  }),
-  pairingCreate: defineRoute({
-    method: "POST",
-    path: "/v1/pairing-codes",
-    summary: "Make a single-use code that pairs one machine under this name",
-    access: admin,
-    body: exact({ name }),
-    status: 201,
-    reply: pairingCode,
-    errors: ["node_name_taken"],
   }),
 } as const;
