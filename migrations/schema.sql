@@ -13,7 +13,8 @@ create table app.attempt (
   stdout_bytes bigint not null default 0,
   stderr_bytes bigint not null default 0,
   log_number bigint not null default 0,
-  log_kept_bytes bigint not null default 0
+  log_kept_bytes bigint not null default 0,
+  placement jsonb
 ) with (fillfactor=80);
 -- row-level security: forced
 --   constraint attempt_organisation_id_job_id_fkey FOREIGN KEY (organisation_id, job_id) REFERENCES app.job(organisation_id, id)
@@ -117,7 +118,10 @@ create table app.job (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
-  project_id text
+  project_id text,
+  turn timestamp with time zone not null default now(),
+  queued_at timestamp with time zone not null default now(),
+  skipped smallint not null default 0
 ) with (fillfactor=80);
 -- row-level security: forced
 --   constraint job_epoch_check CHECK ((epoch >= 0))
@@ -132,7 +136,7 @@ create table app.job (
 --   constraint job_scheduled_has_time CHECK (((state <> 'scheduled'::text) OR (run_at IS NOT NULL)))
 --   constraint job_session_in_lease_states CHECK (((state = ANY (ARRAY['leased'::text, 'running'::text])) = (session_id IS NOT NULL)))
 --   constraint job_state_check CHECK ((state = ANY (ARRAY['scheduled'::text, 'queued'::text, 'leased'::text, 'running'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text, 'dead'::text])))
---   CREATE INDEX job_claim ON app.job USING btree (lane_id, priority DESC, id) WHERE (state = 'queued'::text)
+--   CREATE INDEX job_claim ON app.job USING btree (lane_id, turn, id) WHERE (state = 'queued'::text)
 --   CREATE INDEX job_due ON app.job USING btree (run_at) WHERE (state = 'scheduled'::text)
 --   CREATE INDEX job_finished ON app.job USING btree (organisation_id, finished_at) WHERE (finished_at IS NOT NULL)
 --   CREATE INDEX job_held ON app.job USING btree (organisation_id, node_id) WHERE (lease_until IS NOT NULL)
@@ -141,7 +145,7 @@ create table app.job (
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select, update to holdfast_tenant
 --   grant select to holdfast_service
---   grant update (attempt, claim_number, epoch, exit_code, finished_at, lease_until, node_id, reason, run_at, seq, session_id, state, unstarted) to holdfast_service
+--   grant update (attempt, claim_number, epoch, exit_code, finished_at, lease_until, node_id, queued_at, reason, run_at, seq, session_id, state, unstarted) to holdfast_service
 
 create table app.job_body (
   organisation_id text not null,
@@ -206,13 +210,15 @@ create table app.lane (
   key bytea not null,
   requirement jsonb not null,
   blocked text,
-  created_at timestamp with time zone not null default now()
+  created_at timestamp with time zone not null default now(),
+  project_id text
 );
 -- row-level security: forced
 --   constraint lane_key_check CHECK ((length(key) = 32))
 --   constraint lane_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
---   constraint lane_organisation_id_key_key UNIQUE (organisation_id, key)
 --   constraint lane_pkey PRIMARY KEY (organisation_id, id)
+--   constraint lane_profile UNIQUE NULLS NOT DISTINCT (organisation_id, key, project_id)
+--   constraint lane_project FOREIGN KEY (organisation_id, project_id) REFERENCES app.project(organisation_id, id)
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select, update to holdfast_tenant
@@ -288,7 +294,9 @@ create table app.node (
   boundary_superseded jsonb not null default '[]'::jsonb,
   scene_wish text,
   scene_wish_number bigint not null default 0,
-  scene_wish_at timestamp with time zone
+  scene_wish_at timestamp with time zone,
+  last_project text,
+  left_at timestamp with time zone
 );
 -- row-level security: forced
 --   constraint node_boundary_state_check CHECK ((boundary_state = ANY (ARRAY['trusted'::text, 'untrusted'::text, 'future'::text, 'unwritable'::text])))
@@ -304,7 +312,7 @@ create table app.node (
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
---   grant update (boundary_evidence, boundary_state, boundary_superseded, boundary_why, claim_number, offered_credential_id, retired_at, rival_at, rotation_requested_at, scene_wish, scene_wish_at, scene_wish_number, session_at, session_id, status) to holdfast_tenant
+--   grant update (boundary_evidence, boundary_state, boundary_superseded, boundary_why, claim_number, last_project, left_at, offered_credential_id, public_key, retired_at, rival_at, rotation_requested_at, scene_wish, scene_wish_at, scene_wish_number, session_at, session_id, status) to holdfast_tenant
 
 create table app.node_facts (
   organisation_id text not null,
@@ -326,7 +334,9 @@ create table app.node_heartbeat (
   at timestamp with time zone not null,
   clock_offset_ms bigint not null,
   memory_available_bytes bigint not null,
-  scenes jsonb
+  scenes jsonb,
+  devices_available jsonb,
+  polled_at timestamp with time zone
 ) with (fillfactor=50);
 -- row-level security: forced
 --   constraint node_heartbeat_organisation_id_node_id_fkey FOREIGN KEY (organisation_id, node_id) REFERENCES app.node(organisation_id, id)
@@ -359,7 +369,10 @@ create table app.pairing_code (
   used_at timestamp with time zone,
   used_public_key bytea,
   used_credential_hash bytea,
-  node_id text
+  node_id text,
+  takes_over text,
+  phases jsonb not null default '[]'::jsonb,
+  used_from text
 );
 -- row-level security: forced
 --   constraint pairing_code_check CHECK (((used_at IS NULL) = (used_public_key IS NULL)))
@@ -368,13 +381,15 @@ create table app.pairing_code (
 --   constraint pairing_code_hash_key UNIQUE (hash)
 --   constraint pairing_code_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
 --   constraint pairing_code_organisation_id_node_id_fkey FOREIGN KEY (organisation_id, node_id) REFERENCES app.node(organisation_id, id)
+--   constraint pairing_code_phases_check CHECK ((jsonb_typeof(phases) = 'array'::text))
 --   constraint pairing_code_pkey PRIMARY KEY (organisation_id, id)
+--   constraint pairing_code_takes_over FOREIGN KEY (organisation_id, takes_over) REFERENCES app.node(organisation_id, id)
 --   policy code_needs_admin restrictive for insert to holdfast_tenant using () with check (app.has_scope('fleet:admin'::text))
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select to holdfast_tenant
 --   grant select to holdfast_service
---   grant update (node_id, used_at, used_credential_hash, used_public_key) to holdfast_tenant
+--   grant update (node_id, phases, used_at, used_credential_hash, used_from, used_public_key) to holdfast_tenant
 
 create table app.password (
   organisation_id text not null,
@@ -412,6 +427,22 @@ create table app.project (
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
 --   grant insert, select to holdfast_tenant
 --   grant update (retired_at) to holdfast_tenant
+
+create table app.reservation (
+  organisation_id text not null,
+  node_id text not null,
+  job_id text not null,
+  created_at timestamp with time zone not null default now()
+);
+-- row-level security: forced
+--   constraint reservation_organisation_id_job_id_fkey FOREIGN KEY (organisation_id, job_id) REFERENCES app.job(organisation_id, id)
+--   constraint reservation_organisation_id_job_id_key UNIQUE (organisation_id, job_id)
+--   constraint reservation_organisation_id_node_id_fkey FOREIGN KEY (organisation_id, node_id) REFERENCES app.node(organisation_id, id)
+--   constraint reservation_pkey PRIMARY KEY (organisation_id, node_id)
+--   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
+--   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))
+--   grant delete, insert, select to holdfast_tenant
+--   grant delete, select to holdfast_service
 
 create table app.sweep (
   only_row boolean not null default true,

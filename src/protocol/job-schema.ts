@@ -13,17 +13,9 @@ import {
   PAGE_DEFAULT,
   PAGE_MAX,
 } from "./limits.ts";
+import { requirements } from "./placement-schema.ts";
 
 export const jobState = Type.Enum([...jobStates]);
-
-export const requirements = exact({
-  memoryBytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  arch: Type.Optional(Type.Enum(["x64", "arm64"])),
-  nodeId: Type.Optional(id("node")),
-  model: Type.Optional(
-    Type.Unsafe<string>({ ...name, description: "a registered model: its needs are added to these" }),
-  ),
-});
 
 export const retry = exact({
   maxAttempts: Type.Integer({ minimum: 1, maximum: 25, description: "starts in all, a lost node included" }),

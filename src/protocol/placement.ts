@@ -1,90 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node can run which job, pure. Slow never excludes, too small always does, unknown is not zero.
-// Pools, paths and devices come with the placement issue; this slice judges system memory, architecture and a named node.
+// What a job needs of the node that runs it, pure. Three paths, the fastest first: all beside a GPU, split between a GPU and
+// the machine's memory, on the processor alone. Rule: slow never excludes, too small always does, unknown is not zero.
+
+export const paths = ["gpu", "split", "cpu"] as const;
+/** gpu: all of it beside a GPU. split: a part beside a GPU, the rest in the machine's memory. cpu: on the processor alone. */
+export type Path = (typeof paths)[number];
 
 /** What a job needs; an absent field asks for nothing. Interned as the profile of a lane. */
 export type Requirements = {
-  /** Least memory of the machine, bytes. */
+  /** Memory of the machine on whichever path it runs, bytes. Beside what the fields below ask for. */
   readonly memoryBytes?: number;
+  /** Memory beside a GPU when all of it runs there. Whoever gives this wants a GPU, and the fields below say what else would do. */
+  readonly needFullBytes?: number;
+  /** How much of needFullBytes may lie in the machine's memory instead: the split path. */
+  readonly needHostBytes?: number;
+  /** Memory of the machine when it runs on the processor alone; absent: needFullBytes. */
+  readonly needMinBytes?: number;
+  /** Allowed ones; absent: all that the needs above describe. */
+  readonly paths?: readonly Path[];
+  /** GPUs over which one job can spread its part; absent: 1. */
+  readonly gpus?: number;
   /** As Node names it: x64 or arm64. */
   readonly arch?: "x64" | "arm64";
   /** Only this node. */
   readonly nodeId?: string;
   /** A registered model whose needs were added to these when the job was submitted. */
   readonly model?: string;
+  /** Only where this scene is active and every model of it is verified now. */
+  readonly scene?: string;
+  /** Only where a model of this name is served and verified now. */
+  readonly servedModel?: string;
 };
 
-/** A profile with the needs of the model that it names: the larger memory counts. Undefined when they contradict each other. */
-export function requirementWith(
-  requires: Requirements,
-  needs: { readonly memoryBytes?: number; readonly arch?: "x64" | "arm64" },
-): Requirements | undefined {
-  if (requires.arch !== undefined && needs.arch !== undefined && requires.arch !== needs.arch) return undefined;
-  const arch = requires.arch ?? needs.arch;
-  const memoryBytes = Math.max(requires.memoryBytes ?? 0, needs.memoryBytes ?? 0);
-  return { ...requires, ...(arch === undefined ? {} : { arch }), ...(memoryBytes === 0 ? {} : { memoryBytes }) };
+/** The part of a profile that a registered model can have. */
+export type Needs = Pick<
+  Requirements,
+  "memoryBytes" | "needFullBytes" | "needHostBytes" | "needMinBytes" | "paths" | "gpus" | "arch"
+>;
+
+/** The paths that a profile allows, the fastest first. */
+export function allowedPaths(needs: Needs): readonly Path[] {
+  if (needs.needFullBytes === undefined) return ["cpu"];
+  const allowed = needs.paths;
+  if (allowed !== undefined) return paths.filter((path) => allowed.includes(path));
+  return needs.needHostBytes === undefined ? ["gpu", "cpu"] : paths;
 }
 
-export type Candidate = {
-  readonly nodeId: string;
-  readonly name: string;
-  readonly status: "active" | "draining" | "retired";
-  readonly isOnline: boolean;
-  readonly lastHeartbeatAt: string | null;
-  readonly arch: string | null;
-  readonly memoryTotalBytes: number | null;
-  /** Why it refuses every job at present; null when it does not. */
-  readonly refuses: string | null;
+export type Demand = {
+  /** Of the machine's memory. */
+  readonly hostBytes: number;
+  /** Beside a GPU. */
+  readonly gpuBytes: number;
 };
 
-export type Fit = { readonly kind: "fits" } | { readonly kind: "unfit"; readonly reason: string };
-
-/** Judged by static totals only: what is free at the moment decides when a job starts, never whether it is blocked. */
-export function fit(requirements: Requirements, node: Candidate): Fit {
-  const { memoryBytes, arch, nodeId } = requirements;
-  if (nodeId !== undefined && nodeId !== node.nodeId) return { kind: "unfit", reason: "another node is asked for" };
-  if (arch !== undefined && arch !== node.arch) {
-    return { kind: "unfit", reason: `needs ${arch}, ${node.name} is ${node.arch ?? "of unknown architecture"}` };
+export function demandOf(needs: Needs, path: Path): Demand {
+  const { memoryBytes = 0, needFullBytes = 0, needHostBytes = 0, needMinBytes = needFullBytes } = needs;
+  switch (path) {
+    case "gpu":
+      return { hostBytes: memoryBytes, gpuBytes: needFullBytes };
+    case "split":
+      return { hostBytes: memoryBytes + needHostBytes, gpuBytes: needFullBytes - needHostBytes };
+    case "cpu":
+      return { hostBytes: memoryBytes + needMinBytes, gpuBytes: 0 };
+    default:
+      return path satisfies never;
   }
-  if (memoryBytes === undefined) return { kind: "fits" };
-  if (node.memoryTotalBytes === null) return { kind: "unfit", reason: `the memory of ${node.name} is unknown` };
-  if (node.memoryTotalBytes >= memoryBytes) return { kind: "fits" };
-  const short = memoryBytes - node.memoryTotalBytes;
+}
+
+export type NeedFault = { readonly field: keyof Needs; readonly problem: string };
+
+/** What in a profile contradicts itself; all of it at once. */
+export function needFaults(needs: Needs): readonly NeedFault[] {
+  const { needFullBytes: full, needHostBytes: host, needMinBytes: min, gpus } = needs;
+  const faults: NeedFault[] = [];
+  if (full === undefined) {
+    for (const field of ["needHostBytes", "needMinBytes", "paths", "gpus"] as const)
+      if (needs[field] !== undefined) faults.push({ field, problem: "is said of a job that gives needFullBytes" });
+    return faults;
+  }
+  const allowed = allowedPaths(needs);
+  if (host !== undefined && host >= full)
+    faults.push({ field: "needHostBytes", problem: "must be less than needFullBytes: the rest lies beside the GPU" });
+  if (host !== undefined && !allowed.includes("split"))
+    faults.push({ field: "needHostBytes", problem: "is for the split path, which paths leaves out" });
+  if (host === undefined && allowed.includes("split"))
+    faults.push({ field: "paths", problem: "split needs needHostBytes: how much may lie in the machine's memory" });
+  if (min !== undefined && !allowed.includes("cpu"))
+    faults.push({ field: "needMinBytes", problem: "is for the cpu path, which paths leaves out" });
+  if (gpus !== undefined && !allowed.includes("gpu") && !allowed.includes("split"))
+    faults.push({ field: "gpus", problem: "is said of a job that may run beside a GPU" });
+  return faults;
+}
+
+/**
+ * A profile with the needs of the model that it names: the larger memory counts, and of the rest what the job itself says.
+ * Undefined when they contradict each other.
+ */
+export function requirementWith(requires: Requirements, needs: Needs): Requirements | undefined {
+  if (requires.arch !== undefined && needs.arch !== undefined && requires.arch !== needs.arch) return undefined;
+  const allowed = bothAllow(requires.paths, needs.paths);
+  if (allowed?.length === 0) return undefined;
+  // What the model says of a path that the job rules out is of no use to it.
+  const ofModel = (path: Path): Needs => (requires.paths?.includes(path) === false ? {} : needs);
   return {
-    kind: "unfit",
-    reason: `too small: needs ${gibibytes(memoryBytes)}, ${node.name} has ${gibibytes(node.memoryTotalBytes)}, short by ${gibibytes(short)}`,
+    ...requires,
+    ...given("memoryBytes", larger(requires.memoryBytes, needs.memoryBytes)),
+    ...given("needFullBytes", larger(requires.needFullBytes, needs.needFullBytes)),
+    ...given("needHostBytes", requires.needHostBytes ?? ofModel("split").needHostBytes),
+    ...given("needMinBytes", requires.needMinBytes ?? ofModel("cpu").needMinBytes),
+    ...given("paths", allowed),
+    ...given("gpus", requires.gpus ?? needs.gpus),
+    ...given("arch", requires.arch ?? needs.arch),
   };
 }
 
-/** Why nothing can run a profile at present; undefined when an active, online node fits. */
-export function blockedReason(requirements: Requirements, nodes: readonly Candidate[]): string | undefined {
-  const inService = nodes.filter((node) => node.status !== "retired");
-  if (inService.length === 0) return "no node is enrolled: pair one with `holdfast node pair NAME`";
-  const fitting = inService.filter((node) => fit(requirements, node).kind === "fits");
-  if (fitting.some((node) => node.status === "active" && node.isOnline && node.refuses === null)) return undefined;
-  if (fitting.length > 0) {
-    const isRefused = fitting.some((node) => node.status === "active" && node.isOnline);
-    const named = fitting.slice(0, 3).map((node) => `${node.name} (${whyAway(node)})`);
-    const which = isRefused ? "only nodes that refuse jobs, or are away, fit" : "only offline or draining nodes fit";
-    return `${which}: ${named.join(", ")}${fitting.length > 3 ? " and more" : ""}`;
-  }
-  return `no node fits: ${nearestMiss(requirements, inService)}`;
+function bothAllow(one: readonly Path[] | undefined, other: readonly Path[] | undefined): readonly Path[] | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return paths.filter((path) => one.includes(path) && other.includes(path));
 }
 
-function whyAway(node: Candidate): string {
-  if (node.status === "draining") return "draining";
-  if (node.isOnline && node.refuses !== null) return `refuses every job: ${node.refuses}`;
-  return node.lastHeartbeatAt === null ? "never seen" : `last seen ${node.lastHeartbeatAt}`;
+function larger(one: number | undefined, other: number | undefined): number | undefined {
+  const most = Math.max(one ?? 0, other ?? 0);
+  return most === 0 ? undefined : most;
 }
 
-function nearestMiss(requirements: Requirements, nodes: readonly Candidate[]): string {
-  const largestFirst = [...nodes].sort((a, b) => (b.memoryTotalBytes ?? 0) - (a.memoryTotalBytes ?? 0));
-  for (const node of largestFirst) {
-    const verdict = fit(requirements, node);
-    const isOther = requirements.nodeId !== undefined && requirements.nodeId !== node.nodeId;
-    if (verdict.kind === "unfit" && !isOther) return verdict.reason;
-  }
-  return `node ${requirements.nodeId ?? ""} is not in service`;
+function given<Key extends string, Value>(key: Key, value: Value | undefined): { readonly [K in Key]?: Value } {
+  return value === undefined ? {} : ({ [key]: value } as { readonly [K in Key]: Value });
 }
 
 export function gibibytes(bytes: number): string {

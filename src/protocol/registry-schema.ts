@@ -3,13 +3,11 @@
 
 import Type, { type Static } from "typebox";
 import { exact, id, name, nullable, time } from "./common-schema.ts";
+import { needs } from "./placement-schema.ts";
 
 const description = Type.String({ maxLength: 1024 });
 
-export const modelNeeds = exact({
-  memoryBytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  arch: Type.Optional(Type.Enum(["x64", "arm64"])),
-});
+export const modelNeeds = needs;
 export type ModelNeeds = Static<typeof modelNeeds>;
 
 export const model = exact({

@@ -110,7 +110,7 @@ test("P6: a job that nothing can run is blocked with the reason, and frees itsel
     "blocked",
     async () =>
       (await world.admin.call("jobShow", { params })).blocked ===
-      "no node fits: too small: needs 64.0 GiB, small has 16.0 GiB, short by 48.0 GiB",
+      "no node fits: too small: needs 64.0 GiB of memory, small has 15.5 GiB at most, short by 48.5 GiB",
   );
   assert.deepEqual(await small.claim(1), []);
   const { attention } = await world.admin.call("overview", {});
@@ -118,7 +118,7 @@ test("P6: a job that nothing can run is blocked with the reason, and frees itsel
     attention.some(({ text }) => text.startsWith("1 job is blocked: no node fits")),
     JSON.stringify(attention),
   );
-  const big = await world.node("big", { memoryTotalBytes: 128 * 2 ** 30 });
+  const big = await world.node("big", { memoryTotalBytes: 128 * 2 ** 30, memoryAvailableBytes: 120 * 2 ** 30 });
   await until("free again", async () => (await world.admin.call("jobShow", { params })).blocked === null);
   assert.equal((await big.claim(1))[0]?.jobId, job.id);
 });

@@ -3,9 +3,12 @@
 // events are the count). A repeat of a claim's number re-delivers the leases of an answer that was lost.
 
 import type { ClaimedJob } from "../../protocol/agent-schema.ts";
-import { type Candidate, fit, type Requirements } from "../../protocol/placement.ts";
+import type { MachineFacts } from "../../protocol/placement-pools.ts";
+import { type Candidate, isFit, judge } from "../../protocol/placement-verdict.ts";
+import type { Requirements } from "../../protocol/placement.ts";
 import type { Tx } from "../../db/pool.ts";
 import type { JobId, LaneId, NodeId, OrganisationId } from "../../std/ids.ts";
+import type { Take, WaitingLane } from "./claim-plan.ts";
 
 /** Lanes that one claim looks into; more than that wait for the next claim. */
 const LANES_MAX = 64;
@@ -54,54 +57,113 @@ export async function redeliver(tx: Tx, claim: Claim): Promise<readonly JobId[]>
   return rows.map((row) => row.id);
 }
 
-/** The lanes with waiting jobs that this machine can run, those with the most urgent jobs first. */
-export async function fittingLanes(tx: Tx, node: Candidate): Promise<readonly LaneId[]> {
-  const { rows } = await tx.query<{ id: LaneId; requirement: Requirements }>(
-    `select l.id, l.requirement from app.lane l
-      cross join lateral (
-        select priority, id from app.job j where j.lane_id = l.id and j.state = 'queued' order by priority desc, id limit 1
-      ) head
-      where coalesce(l.requirement ->> 'nodeId', $1) = $1 and coalesce(l.requirement ->> 'arch', $2) = $2
-        and coalesce((l.requirement ->> 'memoryBytes')::numeric, 0) <= $3
-      order by head.priority desc, head.id limit ${LANES_MAX}`,
-    [node.nodeId, node.arch ?? "", node.memoryTotalBytes ?? 0],
-  );
-  // The rule itself is placement's; the conditions above only keep what cannot fit from crowding out what can.
-  return rows.filter((row) => fit(row.requirement, node).kind === "fits").map((row) => row.id);
+type LaneRow = {
+  readonly id: LaneId;
+  readonly requirement: Requirements;
+  readonly project: string;
+  readonly jobs: readonly { readonly id: JobId; readonly turn: number; readonly waited: number }[];
+};
+
+/** What the conditions of WAITING_LANES compare with; generous where it is not exact. */
+type Reach = {
+  readonly node: Candidate & { readonly facts: MachineFacts };
+  readonly hostBytes: number;
+  readonly gpuBytes: number;
+};
+
+/**
+ * The rule itself is placement's; the conditions here only keep what cannot fit from crowding out what can. Of each project
+ * the lanes whose turn is oldest come first, so that no project crowds out another.
+ */
+const WAITING_LANES = `
+with fitting as (
+  select l.id, l.requirement, coalesce(l.project_id, '') as project,
+         array(select jsonb_build_object('id', j.id, 'turn', extract(epoch from j.turn) * 1000,
+                                         'waited', extract(epoch from now() - j.queued_at) * 1000)
+                 from app.job j where j.lane_id = l.id and j.state = 'queued' order by j.turn, j.id limit $1) as jobs
+    from app.lane l
+   where coalesce(l.requirement ->> 'nodeId', $2) = $2 and coalesce(l.requirement ->> 'arch', $3) = $3
+     and coalesce((l.requirement ->> 'memoryBytes')::numeric, 0) <= $4
+     and coalesce(l.requirement ->> 'scene', $5) is not distinct from $5
+     and (l.requirement ->> 'servedModel' is null or l.requirement ->> 'servedModel' = any($6))
+     and (l.requirement ->> 'needFullBytes' is null
+          or (l.requirement ->> 'needFullBytes')::numeric - coalesce((l.requirement ->> 'needHostBytes')::numeric, 0) <= $7
+          or (coalesce((l.requirement ->> 'needMinBytes')::numeric, (l.requirement ->> 'needFullBytes')::numeric) <= $4
+              and coalesce(l.requirement -> 'paths' ? 'cpu', true)))
+)
+select id, requirement, project, jobs from fitting where cardinality(jobs) > 0
+ order by row_number() over (partition by project order by (jobs[1] ->> 'turn')::numeric, id), (jobs[1] ->> 'turn')::numeric, id
+ limit ${LANES_MAX}`;
+
+/** The lanes with waiting jobs that this machine can run by its totals, each with its first jobs. */
+export async function waitingLanes(tx: Tx, reach: Reach, max: number): Promise<readonly WaitingLane[]> {
+  const { node, hostBytes, gpuBytes } = reach;
+  const { rows } = await tx.query<LaneRow>(WAITING_LANES, [
+    max,
+    node.nodeId,
+    node.facts.arch,
+    hostBytes,
+    node.served.scene,
+    node.served.models,
+    gpuBytes,
+  ]);
+  return rows
+    .filter((row) => isFit(judge(row.requirement, node)))
+    .map(({ jobs, ...lane }) => ({
+      ...lane,
+      jobs: jobs.map(({ id, turn, waited }) => ({ id, turnMs: turn, waitedMs: waited })),
+    }));
 }
 
 const CLAIM = `
-with picked as (
-  select j.id from unnest($1::text[]) as lane(id)
+with wanted as (
+  select * from unnest($1::text[], $2::int[], $3::jsonb[]) as w(lane_id, place, placement)
+), quota as (
+  select lane_id, max(place) as jobs from wanted group by lane_id
+), picked as (
+  select q.lane_id, j.id, row_number() over (partition by q.lane_id order by j.turn, j.id) as place from quota q
    cross join lateral (
-     select id, priority from app.job where lane_id = lane.id and state = 'queued'
-      order by priority desc, id limit $2 for update skip locked
+     select id, turn from app.job where lane_id = q.lane_id and state = 'queued'
+      order by turn, id limit q.jobs for update skip locked
    ) j
-   order by j.priority desc, j.id limit $2
 ), claimed as (
   update app.job j
-     set state = 'leased', epoch = j.epoch + 1, seq = j.seq + 1, node_id = $3, session_id = $4, claim_number = $5, reason = null,
-         lease_until = now() + $6 * interval '1 millisecond'
+     set state = 'leased', epoch = j.epoch + 1, seq = j.seq + 1, node_id = $4, session_id = $5, claim_number = $6, reason = null,
+         skipped = 0, lease_until = now() + $7 * interval '1 millisecond'
    where j.id = any(array(select id from picked)) and j.state = 'queued'
   returning j.organisation_id, j.id, j.epoch, j.seq
 ), attempted as (
-  insert into app.attempt (organisation_id, job_id, epoch, node_id) select organisation_id, id, epoch, $3 from claimed
+  insert into app.attempt (organisation_id, job_id, epoch, node_id, placement)
+  select c.organisation_id, c.id, c.epoch, $4, w.placement
+    from claimed c join picked p on p.id = c.id join wanted w on w.lane_id = p.lane_id and w.place = p.place
 ), recorded as (
-  insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) select organisation_id, id, seq, 'claimed', $3, epoch from claimed
+  insert into app.job_event (organisation_id, job_id, seq, kind, actor, epoch) select organisation_id, id, seq, 'claimed', $4, epoch from claimed
 )
-select id from claimed`;
+select c.id, p.lane_id from claimed c join picked p on p.id = c.id`;
 
-export async function claimJobs(tx: Tx, claim: Claim, lanes: readonly LaneId[]): Promise<readonly JobId[]> {
-  if (lanes.length === 0) return [];
-  const { rows } = await tx.query<{ id: JobId }>(CLAIM, [
-    lanes,
-    claim.max,
+/** Takes the first free jobs of these lanes, as many of each as there are takes. */
+export async function claimJobs(
+  tx: Tx,
+  claim: Claim,
+  takes: readonly Take[],
+): Promise<readonly { readonly id: JobId; readonly lane_id: LaneId }[]> {
+  if (takes.length === 0) return [];
+  const seen = new Map<LaneId, number>();
+  const places = takes.map(({ laneId }) => {
+    const place = (seen.get(laneId) ?? 0) + 1;
+    seen.set(laneId, place);
+    return place;
+  });
+  const { rows } = await tx.query<{ id: JobId; lane_id: LaneId }>(CLAIM, [
+    takes.map((take) => take.laneId),
+    places,
+    takes.map(({ place }) => (place.draws.length === 0 ? null : JSON.stringify(place))),
     claim.nodeId,
     claim.sessionId,
     claim.number,
     claim.startWithinMs,
   ]);
-  return rows.map((row) => row.id);
+  return rows;
 }
 
 /** The bodies of claimed jobs, for their answer. */
@@ -110,7 +172,7 @@ export async function readClaimed(tx: Tx, ids: readonly JobId[], startWithinMs: 
   const { rows } = await tx.query<ClaimedRow>(
     `select j.id, j.epoch, j.attempt + 1 as attempt, b.command, b.environment, b.working_directory, b.input, b.time_limit_ms
        from app.job j join app.job_body b on b.organisation_id = j.organisation_id and b.job_id = j.id
-      where j.id = any($1) order by j.priority desc, j.id`,
+      where j.id = any($1) order by j.turn, j.id`,
     [ids],
   );
   return rows.map((row) => ({

@@ -6,7 +6,7 @@ import type { Tx } from "../../db/pool.ts";
 import { jobCan } from "../../protocol/job.ts";
 import type { Job, JobSubmission, LogPage } from "../../protocol/job-schema.ts";
 import { JOB_INPUT_BYTES_MAX, PAGE_MAX } from "../../protocol/limits.ts";
-import { requirementWith } from "../../protocol/placement.ts";
+import { needFaults, type Needs, type Requirements, requirementWith } from "../../protocol/placement.ts";
 import { actorOf } from "../access/credential.ts";
 import { requireValid } from "../access/credential-store.ts";
 import type { Context } from "../context.ts";
@@ -75,7 +75,7 @@ async function submit(
   return answer;
 }
 
-/** Names of registered things become what they stand for; the needs of a model fill the profile. All unknown ones at once. */
+/** Names of registered things become what they stand for; the needs of a model fill the profile. All faults at once. */
 async function resolve(tx: Tx, { requires = {}, project }: JobSubmission) {
   const model = requires.model === undefined ? undefined : await findModelByName(tx, requires.model);
   const projectId = project === undefined ? undefined : await findProjectId(tx, project);
@@ -84,16 +84,23 @@ async function resolve(tx: Tx, { requires = {}, project }: JobSubmission) {
     details.push({ place: "/requires/model", problem: `no model named ${requires.model} is registered` });
   if (project !== undefined && projectId === undefined)
     details.push({ place: "/project", problem: `no project named ${project} is registered` });
-  const [first] = details;
-  if (first !== undefined) throw new Failure("invalid_request", `${first.place}: ${first.problem}`, { details });
   const requirement = model === undefined ? requires : requirementWith(requires, model.needs);
-  if (requirement === undefined) {
-    const problem = `asks for ${requires.arch}, and the model ${requires.model} needs ${model?.needs.arch}`;
-    throw new Failure("invalid_request", `/requires/arch ${problem}`, {
-      details: [{ place: "/requires/arch", problem }],
-    });
-  }
+  if (requirement === undefined) details.push(contradiction(requires, model?.needs ?? {}));
+  for (const { field, problem } of requirement === undefined ? [] : needFaults(requirement))
+    details.push({ place: `/requires/${field}`, problem });
+  const [first] = details;
+  if (first !== undefined || requirement === undefined)
+    throw new Failure("invalid_request", `${first?.place}: ${first?.problem}`, { details });
   return { requirement, projectId: projectId ?? null };
+}
+
+function contradiction({ model, arch, paths = [] }: Requirements, needs: Needs): Fault {
+  return arch !== undefined && needs.arch !== undefined && arch !== needs.arch
+    ? { place: "/requires/arch", problem: `asks for ${arch}, and the model ${model} needs ${needs.arch}` }
+    : {
+        place: "/requires/paths",
+        problem: `allows ${paths.join(", ")}, and the model ${model} runs on ${(needs.paths ?? []).join(", ")}`,
+      };
 }
 
 async function cancel(context: Context, { caller, params }: Call<"jobCancel">): Promise<Job> {

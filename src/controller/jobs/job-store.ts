@@ -17,7 +17,7 @@ type JobRow = {
   readonly blocked: string | null;
   readonly command: readonly string[];
   readonly priority: number;
-  readonly requirement: Requirements;
+  readonly requirement: Job["requires"];
   readonly project: string | null;
   readonly attempt: number;
   readonly max_attempts: number;
@@ -158,20 +158,22 @@ export async function listEvents(tx: Tx, jobId: string, after: number, limit: nu
   return rows.map(({ actor_name: actorName, ...row }) => ({ ...row, actorName, at: row.at.toISOString() }));
 }
 
-/** The lane of a profile, made on first use. Equal profiles share one. */
+/** The lane of a profile in a project, made on first use. Equal ones share it. */
 async function internLane(
   tx: Tx,
-  lane: { organisationId: OrganisationId; id: LaneId; requirement: Requirements },
+  lane: { organisationId: OrganisationId; id: LaneId; requirement: Requirements; projectId: ProjectId | null },
 ): Promise<LaneId> {
   const text = canonicalJson(lane.requirement);
   const key = createHash("sha256").update(text).digest();
-  const found = await tx.maybeOne<{ id: LaneId }>("select id from app.lane where key = $1", [key]);
+  const find = "select id from app.lane where key = $1 and project_id is not distinct from $2";
+  const found = await tx.maybeOne<{ id: LaneId }>(find, [key, lane.projectId]);
   if (found !== undefined) return found.id;
   await tx.query(
-    "insert into app.lane (organisation_id, id, key, requirement) values ($1, $2, $3, $4) on conflict (organisation_id, key) do nothing",
-    [lane.organisationId, lane.id, key, text],
+    `insert into app.lane (organisation_id, id, key, requirement, project_id) values ($1, $2, $3, $4, $5)
+     on conflict (organisation_id, key, project_id) do nothing`,
+    [lane.organisationId, lane.id, key, text, lane.projectId],
   );
-  return (await tx.one<{ id: LaneId }>("select id from app.lane where key = $1", [key])).id;
+  return (await tx.one<{ id: LaneId }>(find, [key, lane.projectId])).id;
 }
 
 export type NewJob = {
@@ -185,17 +187,22 @@ export type NewJob = {
   readonly projectId: ProjectId | null;
 };
 
+/** A waiting job rises one step of priority in this time. */
+const AGEING_STEP = "interval '60 seconds'";
+
 const DEFAULT_RETRY = { maxAttempts: 3, onFailure: false };
 
 export async function insertJob(tx: Tx, job: NewJob): Promise<void> {
   const { organisationId, id, submission } = job;
-  const laneId = await internLane(tx, { organisationId, id: job.laneId, requirement: job.requirement });
+  const { requirement, projectId } = job;
+  const laneId = await internLane(tx, { organisationId, id: job.laneId, requirement, projectId });
   const retry = submission.retry ?? DEFAULT_RETRY;
   await Promise.all([
     tx.query(
-      `insert into app.job (organisation_id, id, lane_id, state, priority, max_attempts, retry_on_failure, run_at, project_id)
+      `insert into app.job (organisation_id, id, lane_id, state, priority, max_attempts, retry_on_failure, run_at, project_id, turn)
        values ($1, $2, $3, case when $7::timestamptz > now() then 'scheduled' else 'queued' end, $4, $5, $6,
-               case when $7::timestamptz > now() then $7::timestamptz end, $8)`,
+               case when $7::timestamptz > now() then $7::timestamptz end, $8,
+               greatest($7::timestamptz, now()) - $4::smallint * ${AGEING_STEP})`,
       [
         organisationId,
         id,
@@ -204,7 +211,7 @@ export async function insertJob(tx: Tx, job: NewJob): Promise<void> {
         retry.maxAttempts,
         retry.onFailure,
         submission.notBefore ?? null,
-        job.projectId,
+        projectId,
       ],
     ),
     tx.query(

@@ -12,11 +12,13 @@ import type { Context } from "../context.ts";
 import type { Call, Handlers } from "../http/reply.ts";
 import { readWish, writeSceneReport } from "../nodes/scene-store.ts";
 import { readEvidence, writeBoundary } from "../nodes/boundary-store.ts";
-import { beginSession, listCandidates, noteRival, readSession, writeHeartbeat } from "../nodes/node-store.ts";
-import { type Claim, claimJobs, fittingLanes, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
+import { findCandidate } from "../nodes/candidate-store.ts";
+import { beginSession, noteRival, readSession, writeHeartbeat } from "../nodes/node-store.ts";
+import { type Claim, readClaimed, redeliver, takeClaimNumber } from "./claim-store.ts";
 import { endAttempt } from "./ending-store.ts";
 import { adoptLeases, explain, type Holder, renewLeases, startLeases } from "./lease-store.ts";
 import { appendLog } from "./log-store.ts";
+import { placeClaim } from "./place-claim.ts";
 import { returnLeases } from "./return-store.ts";
 
 type Names = "nodeHello" | "nodeHeartbeat" | "nodeClaim" | "nodeStarts" | "nodeRenewals" | "nodeEnding" | "nodeLog";
@@ -121,7 +123,7 @@ async function claim(context: Context, { caller, body, signal }: Call<"nodeClaim
     using ticket = context.wakeups.ticket(`work:${caller.organisationId}`);
     // A caller that has hung up gets nothing: what it would get would have to time out first.
     if (signal.aborted) return { jobs: [], drain: false };
-    const { jobs, drain } = await claimOnce(context, caller, {
+    const { jobs, drain, againInMs } = await claimOnce(context, caller, {
       ...body,
       organisationId: caller.organisationId,
       nodeId: caller.nodeId,
@@ -130,30 +132,30 @@ async function claim(context: Context, { caller, body, signal }: Call<"nodeClaim
     const leftMs = until - clock.monotonicMs();
     if (jobs.length > 0) context.wakeups.wake(`changes:${caller.organisationId}`);
     if (jobs.length > 0 || leftMs <= 0) return { jobs, drain };
-    await ticket.wait(Math.min(leftMs, config.pollMs * (0.75 + random.fraction() / 2)), signal);
+    const pollMs = config.pollMs * (0.75 + random.fraction() / 2);
+    await ticket.wait(Math.min(leftMs, pollMs, againInMs ?? pollMs), signal);
   }
 }
 
-async function claimOnce(
-  context: Context,
-  caller: NodeCaller,
-  asked: Claim,
-): Promise<{ jobs: ClaimedJob[]; drain: boolean }> {
+type ClaimedOnce = { readonly jobs: ClaimedJob[]; readonly drain: boolean; readonly againInMs: number | null };
+
+async function claimOnce(context: Context, caller: NodeCaller, asked: Claim): Promise<ClaimedOnce> {
+  const { heartbeatMs } = context.config;
   return context.db.tenant(caller, async (tx) => {
     const { isDraining } = await holdSession(tx, caller, asked.sessionId);
     await requireValid(tx, caller.credentialId);
     const number = await takeClaimNumber(tx, asked);
+    const nothing = { jobs: [], drain: isDraining, againInMs: null };
     // A request that was overtaken by a later claim of its session: nobody waits for its answer.
-    if (number === "old") return { jobs: [], drain: isDraining };
+    if (number === "old") return nothing;
     const again = number === "new" ? [] : await redeliver(tx, asked);
-    if (again.length > 0) return { jobs: await readClaimed(tx, again, asked.startWithinMs), drain: isDraining };
-    if (isDraining) return { jobs: [], drain: true };
-    const candidates = await listCandidates(tx, context.config.heartbeatMs);
-    const node = candidates.get(caller.organisationId)?.find((candidate) => candidate.nodeId === caller.nodeId);
+    if (again.length > 0) return { ...nothing, jobs: await readClaimed(tx, again, asked.startWithinMs) };
+    if (isDraining) return nothing;
     // Read under the row's lock: a drain that was committed while this claim waited for it counts.
-    const lanes = node?.status === "active" && node.refuses === null ? await fittingLanes(tx, node) : [];
-    const ids = await claimJobs(tx, asked, lanes);
-    return { jobs: await readClaimed(tx, ids, asked.startWithinMs), drain: false };
+    const node = await findCandidate(tx, heartbeatMs, caller.nodeId);
+    if (node?.status !== "active" || node.refuses !== null) return nothing;
+    const { ids, againInMs } = await placeClaim(tx, asked, node, heartbeatMs);
+    return { jobs: await readClaimed(tx, ids, asked.startWithinMs), drain: false, againInMs };
   });
 }
 

@@ -39,6 +39,7 @@ with move as (
          lease_until = null, session_id = null, claim_number = null,
          node_id = case when m.state in ('queued', 'scheduled') then null else j.node_id end,
          run_at = case when m.state = 'scheduled' then now() + m.delay_ms * interval '1 millisecond' end,
+         queued_at = case when m.state = 'queued' then now() else j.queued_at end,
          reason = m.reason, exit_code = m.exit_code,
          finished_at = case when m.state in ('succeeded', 'failed', 'cancelled', 'dead') then now() end
     from move m

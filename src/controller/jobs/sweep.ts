@@ -60,7 +60,7 @@ async function promoteDue(context: Context): Promise<void> {
            select organisation_id, id from app.job where state = 'scheduled' and run_at <= now()
             order by run_at limit ${BATCH} for update skip locked
          ), moved as (
-           update app.job j set state = 'queued', run_at = null, seq = j.seq + 1 from due d
+           update app.job j set state = 'queued', run_at = null, queued_at = now(), seq = j.seq + 1 from due d
             where j.organisation_id = d.organisation_id and j.id = d.id and j.state = 'scheduled'
            returning j.organisation_id, j.id, j.seq, j.epoch
          )

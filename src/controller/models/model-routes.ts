@@ -2,6 +2,7 @@
 // The registry of models: what each needs, and the marker that proves that a server is this model.
 
 import { isUniqueViolation } from "../../db/pool.ts";
+import { needFaults } from "../../protocol/placement.ts";
 import { Failure } from "../../std/errors.ts";
 import { insertAudit } from "../audit/audit-store.ts";
 import { actorOf } from "../access/credential.ts";
@@ -16,6 +17,9 @@ export function modelRoutes(context: Context): Handlers<"modelAdd" | "modelList"
       const id = ids("model");
       const { organisationId } = caller;
       const { name, needs = {}, marker = null, description = "" } = body;
+      const details = needFaults(needs).map(({ field, problem }) => ({ place: `/needs/${field}`, problem }));
+      const [first] = details;
+      if (first !== undefined) throw new Failure("invalid_request", `${first.place}: ${first.problem}`, { details });
       return db
         .tenant(caller, async (tx) => {
           const model = await insertModel(tx, { organisationId, id, name, needs, marker, description });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes in the database. Online is computed on the database's clock from the last heartbeat, never stored.
 
-import { nodeCan, type NodeAction, ONLINE_INTERVALS, type NodeStatus } from "../../protocol/node.ts";
+import { nodeCan, type NodeAction, type NodeStatus } from "../../protocol/node.ts";
 import type { Node, NodeFacts } from "../../protocol/node-schema.ts";
 import type { BoundaryEvidence, BoundaryReport } from "../../protocol/agent-schema.ts";
 import type { SceneReport } from "../../protocol/scene-schema.ts";
-import type { Candidate } from "../../protocol/placement.ts";
 import type { Tx } from "../../db/pool.ts";
 import type { NodeId, OrganisationId, SessionId } from "../../std/ids.ts";
+import { ONLINE, withAvailable } from "./candidate-store.ts";
 
 type NodeRow = {
   readonly id: NodeId;
@@ -18,6 +18,7 @@ type NodeRow = {
   readonly is_online: boolean;
   readonly clock_offset_ms: string | null;
   readonly memory_available_bytes: string | null;
+  readonly devices_available: readonly (number | null)[] | null;
   readonly facts: NodeFacts | null;
   readonly running: string;
   readonly boundary_state: BoundaryReport["state"] | null;
@@ -36,7 +37,13 @@ type NodeRow = {
 
 function fromRow(row: NodeRow): Node {
   const facts =
-    row.facts === null ? null : { ...row.facts, memoryAvailableBytes: Number(row.memory_available_bytes ?? 0) };
+    row.facts === null
+      ? null
+      : {
+          ...row.facts,
+          memoryAvailableBytes: Number(row.memory_available_bytes ?? 0),
+          devices: withAvailable(row.facts.devices, row.devices_available),
+        };
   return {
     id: row.id,
     name: row.name,
@@ -67,11 +74,9 @@ function fromRow(row: NodeRow): Node {
   };
 }
 
-const ONLINE = `(n.status <> 'retired' and n.left_at is null and h.at > now() - $1 * ${ONLINE_INTERVALS} * interval '1 millisecond')`;
-
 const SELECT_NODE = `
   select n.id, n.name, n.status, n.created_at, h.at as heartbeat_at, coalesce(${ONLINE}, false) as is_online,
-         h.clock_offset_ms, h.memory_available_bytes, f.facts, n.boundary_state, n.boundary_why, n.boundary_evidence, n.session_id, n.session_at, n.rival_at,
+         h.clock_offset_ms, h.memory_available_bytes, h.devices_available, f.facts, n.boundary_state, n.boundary_why, n.boundary_evidence, n.session_id, n.session_at, n.rival_at,
          h.scenes, n.left_at, n.scene_wish, n.scene_wish_number, n.scene_wish_at,
          case when n.offered_credential_id is not null then 'offered' when n.rotation_requested_at is not null then 'requested' end as rotation,
          (select count(*) from app.job j where j.organisation_id = n.organisation_id and j.node_id = n.id and j.lease_until is not null) as running
@@ -103,46 +108,6 @@ export async function findNodeByName(
     name,
   ]);
   return row === undefined ? undefined : { ...fromRow(row), id: row.id };
-}
-
-type CandidateRow = Pick<NodeRow, "id" | "name" | "status" | "is_online" | "heartbeat_at"> & {
-  readonly organisation_id: OrganisationId;
-  readonly arch: string | null;
-  readonly memory_total_bytes: string | null;
-  readonly boundary_state: BoundaryReport["state"] | null;
-  readonly boundary_why: string | null;
-};
-
-/** What placement judges, of every organisation that this transaction may see. */
-export async function listCandidates(
-  tx: Tx,
-  heartbeatMs: number,
-): Promise<ReadonlyMap<OrganisationId, readonly Candidate[]>> {
-  const { rows } = await tx.query<CandidateRow>(
-    `select n.organisation_id, n.id, n.name, n.status, coalesce(${ONLINE}, false) as is_online, h.at as heartbeat_at,
-            n.boundary_state, n.boundary_why, f.facts ->> 'arch' as arch, f.facts ->> 'memoryTotalBytes' as memory_total_bytes
-       from app.node n
-       left join app.node_heartbeat h on h.organisation_id = n.organisation_id and h.node_id = n.id
-       left join app.node_facts f on f.organisation_id = n.organisation_id and f.node_id = n.id
-      where n.status <> 'retired'`,
-    [heartbeatMs],
-  );
-  const groups = Map.groupBy(rows, (row) => row.organisation_id);
-  return new Map([...groups].map(([id, group]) => [id, group.map(candidateFromRow)]));
-}
-
-function candidateFromRow(row: CandidateRow): Candidate {
-  return {
-    nodeId: row.id,
-    name: row.name,
-    status: row.status,
-    isOnline: row.is_online,
-    lastHeartbeatAt: row.heartbeat_at?.toISOString() ?? null,
-    arch: row.arch,
-    memoryTotalBytes: row.memory_total_bytes === null ? null : Number(row.memory_total_bytes),
-    refuses:
-      row.boundary_state === null || row.boundary_state === "trusted" ? null : (row.boundary_why ?? row.boundary_state),
-  };
 }
 
 const nextStatus = { drain: "draining", activate: "active", retire: "retired" } as const satisfies Partial<
@@ -182,15 +147,18 @@ export type Beat = {
   readonly nodeNow: string;
 };
 
-/** Writes the heartbeat; the facts only when they differ from what is stored, free memory aside. */
+/** Writes the heartbeat; the facts only when they differ from what is stored, what is free aside. */
 export async function writeHeartbeat(tx: Tx, beat: Beat): Promise<void> {
-  const { memoryAvailableBytes, ...lasting } = beat.facts;
+  const { memoryAvailableBytes, devices, ...rest } = beat.facts;
+  const lasting = { ...rest, devices: withAvailable(devices, null) };
+  const available = devices.map((device) => device.memoryAvailableBytes);
   await tx.query(
-    `insert into app.node_heartbeat (organisation_id, node_id, at, clock_offset_ms, memory_available_bytes)
-     values ($1, $2, now(), round(extract(epoch from $3::timestamptz - now()) * 1000), $4)
+    `insert into app.node_heartbeat (organisation_id, node_id, at, clock_offset_ms, memory_available_bytes, devices_available)
+     values ($1, $2, now(), round(extract(epoch from $3::timestamptz - now()) * 1000), $4, $5)
      on conflict (organisation_id, node_id) do update
-       set at = excluded.at, clock_offset_ms = excluded.clock_offset_ms, memory_available_bytes = excluded.memory_available_bytes`,
-    [beat.organisationId, beat.nodeId, beat.nodeNow, memoryAvailableBytes],
+       set at = excluded.at, clock_offset_ms = excluded.clock_offset_ms, memory_available_bytes = excluded.memory_available_bytes,
+           devices_available = excluded.devices_available`,
+    [beat.organisationId, beat.nodeId, beat.nodeNow, memoryAvailableBytes, JSON.stringify(available)],
   );
   await tx.query(
     `insert into app.node_facts as f (organisation_id, node_id, facts) values ($1, $2, $3)
