@@ -45,7 +45,10 @@ async function renew({ root, key, link, clock, log }: KeptCertificate, signal: A
     // The first one is believed: it came over the connection that was pinned at the pairing.
     const authority = readPrivateFile(authorityFile) ?? told.authority;
     const why = whyNotOurs(told.certificate, createPublicKey(key), authority);
-    if (why !== undefined) return void log.warn({ why }, "the certificate that the controller sent is not taken");
+    if (why !== undefined) {
+      log.warn({ why }, "the certificate that the controller sent is not taken");
+      return;
+    }
     writePrivateFile(authorityFile, authority);
     writePrivateFile(file, told.certificate);
     log.info({ until: new Date(expiryOf(told.certificate)).toISOString() }, "this node has a certificate");

@@ -2,7 +2,7 @@
 // How a controller is reached: over TLS with a certificate of the fleet's own authority, with a given one, or plain where
 // only this machine can connect. Decided from --tls, --url and the address that it listens on.
 
-import { X509Certificate } from "node:crypto";
+import { createPublicKey } from "node:crypto";
 import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
@@ -75,7 +75,7 @@ function readGiven(certificateFile: string, keyFile: string): KeyPair {
   let cert: string;
   try {
     cert = fs.readFileSync(certificateFile, "utf8");
-    new X509Certificate(cert);
+    createPublicKey(cert);
   } catch (error) {
     throw new Failure("config_invalid", `${certificateFile} is no certificate in PEM: ${messageOf(error)}`, {
       cause: error,

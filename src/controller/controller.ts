@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts a controller together: routes, loops, listener. Any number of them may run on one database; none leads.
 
+import https from "node:https";
 import type { ConnectionOptions, Database } from "../db/pool.ts";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
@@ -115,7 +116,7 @@ export async function startController(options: ControllerOptions): Promise<Contr
 function keepKeyPair(context: Context, server: object, read: () => Promise<KeyPair>): Loop {
   const round = async (): Promise<void> => {
     const keyPair = await read();
-    if ("setSecureContext" in server && typeof server.setSecureContext === "function") server.setSecureContext(keyPair);
+    if (server instanceof https.Server) server.setSecureContext(keyPair);
   };
   const { clock, log } = context;
   return new Loop({ name: "certificate", periodMs: KEY_PAIR_PERIOD_MS, clock, log, round });
