@@ -27,7 +27,7 @@ const DEAD_WEIGHT =
 /** What the agent's tree holds of ours, relative to the checkout, sorted. */
 function ownFiles(arch: string): readonly string[] {
   const sources = fs
-    .globSync("src/**/*.{ts,js}", { cwd: root })
+    .globSync(["src/**/*.{ts,js}", "src/devices/*.sh"], { cwd: root })
     .filter((file) => !file.endsWith(".test.ts") && !LEFT_OUT.some((folder) => file.startsWith(`${folder}/`)));
   const docs = fs.globSync("docs/*.{md,yaml,json}", { cwd: root });
   return [...sources, ...docs, "LICENSE", "NOTICE", "package.json", `native/prebuilt/shim-linux-${arch}`]

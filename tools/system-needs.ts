@@ -20,6 +20,7 @@ export const systemNeeds: readonly Need[] = [
   { program: "mount", debianPackage: "mount", purpose: "tests" },
   { program: "cc", debianPackage: "build-essential", purpose: "tests" },
   { program: "mkfs.ext4", debianPackage: "e2fsprogs", purpose: "tests" },
+  { program: "setfacl", debianPackage: "acl", purpose: "tests" },
   { program: "faketime", debianPackage: "faketime", purpose: "tests" },
   { program: "systemd-analyze", debianPackage: "systemd", purpose: "tests" },
   { program: "chromium", debianPackage: "chromium", purpose: "tests" },

@@ -11,5 +11,5 @@ export function ownSurroundings(): Surroundings {
 }
 
 export function ownOpener(): Opener {
-  return [process.execPath, fileURLToPath(new URL("open-nodes.ts", import.meta.url))];
+  return [process.execPath, fileURLToPath(new URL("open-nodes.js", import.meta.url))];
 }

@@ -9,6 +9,7 @@ import { addBoundaryCommands } from "./boundary-commands.ts";
 import { addContextCommands } from "./context-commands.ts";
 import { addDatabaseCommands } from "./database-commands.ts";
 import { addCompletion } from "./completion.ts";
+import { addDevicesCommands } from "./devices-commands.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addGatewayCommand } from "./gateway-command.ts";
 import { addJobCommands } from "./job-commands.ts";
@@ -54,6 +55,7 @@ export function buildProgram(tree: Tree): Command {
   addDatabaseCommands(program, tree);
   addBackupCommands(program, tree);
   addBoundaryCommands(program, tree);
+  addDevicesCommands(program, tree);
   addLaunchCommands(program, tree);
   addSceneCommands(program, tree);
   addUnitCommand(program, tree);

@@ -3,6 +3,7 @@
 // a look at a job does not load a web server.
 
 import type { Exit, Limits } from "../launcher/launcher.ts";
+import type { Device } from "../devices/device.ts";
 import type { Check } from "../protocol/access-schema.ts";
 import type { Emit } from "../scenes/events.ts";
 import type { Operation, OperationResult } from "../scenes/operations.ts";
@@ -109,6 +110,40 @@ export type SceneVerified = { readonly isExact: boolean; readonly lines: readonl
 
 type LaunchOptions = { readonly root?: string };
 
+/** The GPUs of this machine as an account gets to them, and their protection. */
+export type DevicesSeen = {
+  /** Who looked. */
+  readonly account: string;
+  readonly devices: readonly Device[];
+  readonly protection: "none" | "whole" | "half-done" | "unreadable";
+  readonly group: string | null;
+  readonly accounts: readonly string[];
+  /** rights: "660 root:video"; null when the node does not exist. */
+  readonly nodes: readonly { readonly node: string; readonly rights: string | null }[];
+  /** How often changed rights were set back since boot, and the newest of these. */
+  readonly healed: number;
+  readonly lastHealed: string | null;
+};
+
+export type DevicesWish = {
+  readonly isDryRun: boolean;
+  readonly accounts?: readonly string[];
+  readonly group?: string;
+  readonly deniedUnits?: readonly string[];
+  readonly isModprobeLocked?: boolean;
+  readonly isDesktopLocked?: boolean;
+};
+
+/** files and commands: of a dry run; changes: what a real one did. */
+export type ProtectionRun = {
+  readonly files: readonly { readonly path: string; readonly text: string; readonly mode: number }[];
+  readonly commands: readonly { readonly argv: readonly string[]; readonly why: string }[];
+  readonly changes: readonly string[];
+  readonly protection: { readonly group: string; readonly accounts: readonly string[] };
+};
+
+type CheckWish = { readonly accounts?: readonly string[]; readonly denied?: readonly string[] };
+
 export type Programs = {
   /** Asks the agent of this root, or acts when none runs. */
   readonly scene: (
@@ -132,6 +167,11 @@ export type Programs = {
   ) => Promise<LaunchStop>;
   readonly showBoundary: (options: { readonly root?: string }) => Promise<BoundarySeen>;
   readonly resetBoundary: (options: { readonly root?: string }) => Promise<void>;
+  readonly devicesStatus: () => Promise<DevicesSeen>;
+  readonly protectDevices: (wish: DevicesWish) => Promise<ProtectionRun>;
+  /** Returns what was changed. */
+  readonly unprotectDevices: () => Promise<readonly string[]>;
+  readonly checkDevices: (wish: CheckWish) => Promise<readonly Check[]>;
   /** The text of a systemd unit for this installation. */
   readonly controllerUnit: (options: {
     readonly isEmbedded: boolean;

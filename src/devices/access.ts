@@ -12,7 +12,7 @@ import { runTool } from "./tool.ts";
 /** Someone a node can be opened as; without it: as whoever runs this. */
 export type OpenAs = { readonly name: string; readonly uid: number; readonly gid: number };
 
-/** How to open: the runtime and src/bin/open-nodes.ts. */
+/** How to open: the runtime and src/bin/open-nodes.js. */
 export type Opener = readonly [program: string, ...parameters: string[]];
 
 /** What came of each node, by its path: "" was opened, else the errno. */

@@ -40,8 +40,9 @@ export function readKernelGpus(roots: Roots): readonly Present[] {
   }
   for (const name of listNames(roots.proc, "driver/nvidia/gpus")) {
     const address = name.toLowerCase();
-    if (!found.has(address))
-      add({ ...unknownDevice(address, "nvidia"), ...nvidiaFacts(address, roots), driver: "nvidia" });
+    const known = found.get(address) ?? { ...unknownDevice(address, "nvidia"), ...nvidiaFacts(address, roots) };
+    // The driver says so itself.
+    found.set(address, { ...known, driver: "nvidia" });
   }
   if (![...found.values()].some((device) => device.vendor === "nvidia")) add(jetsonGpu(roots));
   return [...found.values()];

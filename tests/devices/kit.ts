@@ -13,7 +13,7 @@ import { scanGpus, type Surroundings } from "../../src/devices/scan.ts";
 
 export const opener: Opener = [
   process.execPath,
-  fileURLToPath(new URL("../../src/bin/open-nodes.ts", import.meta.url)),
+  fileURLToPath(new URL("../../src/bin/open-nodes.js", import.meta.url)),
 ];
 
 export type Recorded = {
@@ -86,7 +86,7 @@ export function pci(
   { vendor, device, driver, files = {} }: Card,
 ): Required<Pick<Recorded, "files" | "links">> {
   const place = `sys/bus/pci/devices/${address}`;
-  const own = Object.entries(files).map(([name, text]) => [`${place}/${name}`, text]);
+  const own = Object.entries(files).map(([name, text]) => [`${place}/${name}`, text] as const);
   return {
     files: {
       [`${place}/class`]: "0x030000",
@@ -116,9 +116,9 @@ export function nvidiaCard(
 /** Several parts as one machine. */
 export function together(...parts: readonly Recorded[]): Recorded {
   return {
-    files: Object.assign({}, ...parts.map((part) => part.files ?? {})) as Record<string, string>,
-    links: Object.assign({}, ...parts.map((part) => part.links ?? {})) as Record<string, string>,
-    tools: Object.assign({}, ...parts.map((part) => part.tools ?? {})) as Record<string, string>,
+    files: Object.fromEntries(parts.flatMap((part) => Object.entries(part.files ?? {}))),
+    links: Object.fromEntries(parts.flatMap((part) => Object.entries(part.links ?? {}))),
+    tools: Object.fromEntries(parts.flatMap((part) => Object.entries(part.tools ?? {}))),
     nodes: [...new Set(parts.flatMap((part) => part.nodes ?? []))],
     memoryKibibytes: parts.findLast((part) => part.memoryKibibytes !== undefined)?.memoryKibibytes ?? 65_536_000,
   };
