@@ -5,12 +5,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import { findPackage } from "../db/embedded-files.ts";
-import { deviceScanner } from "../devices/devices.ts";
+import { type Device, deviceScanner } from "../devices/devices.ts";
 import { type AgentConfig, agentConfigFile, loadAgentConfig } from "../enrol/agent-config.ts";
 import { whyRefused } from "../enrol/enrol.ts";
 import { agentLockFile, credentialFile, loadCredential, nodeDirectory } from "../enrol/node-key.ts";
 import { checkShim, shimPathFor } from "../launcher/shim.ts";
 import type { Check } from "../protocol/access-schema.ts";
+import { deviceAdvice } from "../protocol/device-advice.ts";
 import { errorRow } from "../protocol/errors.ts";
 import { gibibytes } from "../protocol/placement.ts";
 import { systemClock } from "../std/clock.ts";
@@ -165,17 +166,19 @@ function checkLauncher(): Check {
   return ok("launcher", `the shim for ${process.arch} can be started`);
 }
 
+function memoryText({ memoryBytes, memoryCapBytes, unified }: Device): string {
+  if (memoryBytes !== null) return gibibytes(memoryBytes);
+  if (unified !== true) return "memory unknown";
+  return `shares the machine's memory${memoryCapBytes === null ? "" : `, ${gibibytes(memoryCapBytes)} of it at most`}`;
+}
+
 async function checkDevices(): Promise<Check[]> {
   const { devices } = await deviceScanner(systemClock, ownSurroundings()).read();
   const gpus = devices.filter((device) => device.kind === "gpu");
   if (gpus.length === 0) return [ok("devices", "no GPU")];
   return gpus.map((gpu) =>
     gpu.state === "ok"
-      ? ok("devices", `${gpu.name}, ${gpu.memoryBytes === null ? "memory unknown" : gibibytes(gpu.memoryBytes)}`)
-      : warning(
-          "devices",
-          `${gpu.name}: ${gpu.reason ?? gpu.state}`,
-          "Its jobs cannot use it until the driver and its tool work for this account.",
-        ),
+      ? ok("devices", `${gpu.name}, ${memoryText(gpu)}`)
+      : warning("devices", `${gpu.name} is ${gpu.state}: ${gpu.reason ?? "no reason is known"}`, deviceAdvice(gpu)),
   );
 }

@@ -3,13 +3,14 @@
 
 import type { Command } from "commander";
 import type { Check } from "../protocol/access-schema.ts";
+import { deviceAdvice } from "../protocol/device-advice.ts";
 import { errorRow } from "../protocol/errors.ts";
-import { gibibytes } from "../protocol/placement.ts";
 import { shellLine } from "../std/text.ts";
 import { example, printing, type Tree } from "./command.ts";
 import type { DevicesSeen, DevicesWish, ProtectionRun } from "./programs.ts";
 import { fields, table, visible } from "./table.ts";
 import { colours, printJson, type Terminal } from "./terminal.ts";
+import { gpuMemory } from "./node-commands.ts";
 import { parseEach } from "./units.ts";
 
 export function addDevicesCommands(program: Command, tree: Tree): void {
@@ -134,7 +135,7 @@ function printStatus(terminal: Terminal, seen: DevicesSeen): void {
   const rows = seen.devices.map((device) => [
     visible(device.name),
     device.address ?? "",
-    device.memoryBytes === null ? (device.unified === true ? "shared" : "unknown") : gibibytes(device.memoryBytes),
+    gpuMemory(device),
     visible(device.driver ?? "none"),
     device.state,
     visible(device.reason ?? ""),
@@ -142,6 +143,8 @@ function printStatus(terminal: Terminal, seen: DevicesSeen): void {
   terminal.stdout.write(
     rows.length === 0 ? "The kernel shows no GPU.\n" : table(["GPU", "ADDRESS", "MEMORY", "DRIVER", "STATE", ""], rows),
   );
+  for (const advice of new Set(seen.devices.map(deviceAdvice).filter((text) => text !== "")))
+    terminal.stdout.write(`${advice}\n`);
   terminal.stdout.write("\n");
   const notes = {
     none: "none: every account may get to them; holdfast devices protect",

@@ -3,6 +3,7 @@
 
 import type { Command } from "commander";
 import type { Client } from "../client/client.ts";
+import { deviceAdvice } from "../protocol/device-advice.ts";
 import { CLOCK_OFFSET_WARN_MS } from "../protocol/node.ts";
 import type { Device, Node } from "../protocol/node-schema.ts";
 import { gibibytes } from "../protocol/placement.ts";
@@ -105,6 +106,15 @@ function gpuText(devices: readonly Device[]): string {
     : gpus.map((gpu) => `${visible(gpu.name)}${gpu.state === "ok" ? "" : ` (${gpu.state})`}`).join(", ");
 }
 
+/** What it has and what of that is free; a shared memory is the machine's, up to its driver's cap. */
+export function gpuMemory(gpu: Device): string {
+  const { memoryBytes, memoryAvailableBytes, memoryCapBytes, unified } = gpu;
+  if (memoryBytes === null && unified === true)
+    return memoryCapBytes === null ? "shared" : `shared, at most ${gibibytes(memoryCapBytes)}`;
+  if (memoryBytes === null) return "unknown";
+  return `${gibibytes(memoryBytes)}${memoryAvailableBytes === null ? "" : `, ${gibibytes(memoryAvailableBytes)} free`}`;
+}
+
 function printNode(terminal: Terminal, node: Node): void {
   const now = terminal.clock.now();
   const { facts } = node;
@@ -146,13 +156,16 @@ function printNode(terminal: Terminal, node: Node): void {
   terminal.stdout.write("\n");
   terminal.stdout.write(
     table(
-      ["GPU", "MEMORY", "DRIVER", "STATE"],
+      ["GPU", "ADDRESS", "MEMORY", "DRIVER", "STATE"],
       gpus.map((gpu) => [
         visible(gpu.name),
-        gpu.memoryBytes === null ? "unknown" : gibibytes(gpu.memoryBytes),
+        visible(gpu.address ?? "?"),
+        gpuMemory(gpu),
         visible(gpu.driver ?? "?"),
-        visible(gpu.reason ?? gpu.state),
+        visible(gpu.reason === null ? gpu.state : `${gpu.state}: ${gpu.reason}`),
       ]),
     ),
   );
+  for (const advice of new Set(gpus.map(deviceAdvice).filter((text) => text !== "")))
+    terminal.stdout.write(`${advice}\n`);
 }

@@ -2,6 +2,7 @@
 // What a person should look at, pure: worst first, each with what to do. Empty when all is well.
 
 import type { Attention } from "../protocol/access-schema.ts";
+import { deviceAdvice } from "../protocol/device-advice.ts";
 import { CLOCK_OFFSET_WARN_MS, RIVAL_SHOWN_MS } from "../protocol/node.ts";
 import type { Node } from "../protocol/node-schema.ts";
 
@@ -63,13 +64,8 @@ function ofNode(node: Node, now: number): Attention[] {
   }
   for (const device of node.online ? (node.facts?.devices ?? []) : []) {
     if (device.kind !== "gpu" || device.state === "ok" || device.state === "memory-unknown") continue;
-    found.push(
-      about(
-        "warning",
-        `${device.name} of node ${node.name} cannot be used: ${device.reason ?? device.state}`,
-        "Run holdfast doctor on that node.",
-      ),
-    );
+    const why = device.reason === null ? device.state : `${device.state}, ${device.reason}`;
+    found.push(about("warning", `${device.name} of node ${node.name} cannot be used: ${why}`, deviceAdvice(device)));
   }
   return found;
 }
