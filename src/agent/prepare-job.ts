@@ -28,6 +28,7 @@ export async function prepareJob(launcher: Launcher, job: ClaimedJob): Promise<P
         HOLDFAST_RESULT: pathsIn(directory).result,
         HOLDFAST_JOB_ID: job.jobId,
         HOLDFAST_ATTEMPT: String(job.attempt),
+        ...placementVariables(job),
       },
     });
     if (prepared.kind === "already-launched") {
@@ -44,6 +45,11 @@ export async function prepareJob(launcher: Launcher, job: ClaimedJob): Promise<P
     if (!(error instanceof Failure)) throw error;
     return unstarted(error);
   }
+}
+
+/** For a job that asked for room: which path it was given, and by which GPUs. */
+function placementVariables({ placement }: ClaimedJob): Readonly<Record<string, string>> {
+  return placement === undefined ? {} : { HOLDFAST_PATH: placement.path, HOLDFAST_GPUS: placement.gpus.join(",") };
 }
 
 async function withInput(launcher: Launcher, launch: PreparedLaunch, job: ClaimedJob): Promise<PreparedJob> {

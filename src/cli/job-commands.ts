@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// job run | submit | list | show | logs | events | cancel.
+// job run | submit | list | show | why | logs | events | cancel.
 
 import { type Command, Option } from "commander";
 import { jobStates, type JobState } from "../protocol/job.ts";
@@ -11,6 +11,8 @@ import { example, printing, type Tree } from "./command.ts";
 import { addJobOptions, type JobOptions, submissionOf, submit } from "./job-options.ts";
 import { findNode } from "./node-commands.ts";
 import { follow, printChunks, streamLog } from "./job-run.ts";
+import { addWhy } from "./job-why.ts";
+import { needsText } from "./need-options.ts";
 import { ago, commandLine, fields, table, visible } from "./table.ts";
 import { colours, connect, printJson, type Terminal } from "./terminal.ts";
 import { parseId, parseWhole } from "./units.ts";
@@ -22,6 +24,7 @@ export function addJobCommands(program: Command, tree: Tree): void {
   example(job, "holdfast job run -- make test", "holdfast job list");
   addRun(job, tree);
   addLooks(job, tree);
+  addWhy(job, tree);
   addLogs(job, tree);
   addCancel(job, tree);
 }
@@ -38,6 +41,7 @@ function addRun(job: Command, { terminal, setExitCode }: Tree): void {
     run,
     "holdfast job run -- sh -c 'echo hello; uname -a'",
     "holdfast job run --memory 8GiB --retries 2 -e SEED=7 -- ./train.sh",
+    "holdfast job run --gpu-memory 20GiB --host-part 8GiB -- ./generate.sh",
   );
 
   const send = printing(addJobOptions(job.command("submit")))
@@ -244,9 +248,6 @@ function stateText(terminal: Terminal, job: Job): string {
 
 function printJob(terminal: Terminal, job: JobDetail): void {
   const now = terminal.clock.now();
-  const requires = Object.entries(job.requires)
-    .map(([name, value]) => `${name} ${value}`)
-    .join(", ");
   terminal.stdout.write(
     fields([
       ["job", job.id],
@@ -261,7 +262,7 @@ function printJob(terminal: Terminal, job: JobDetail): void {
         `${job.attempt} of ${job.retry.maxAttempts}${job.retry.onFailure ? ", failures are tried again" : ""}`,
       ],
       ["epoch", job.epoch],
-      ["requires", requires],
+      ["requires", needsText(job.requires)],
       ["priority", job.priority === 0 ? null : String(job.priority)],
       ["time limit", job.timeLimitMs === null ? null : `${job.timeLimitMs / 1000} s`],
       [

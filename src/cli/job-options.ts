@@ -6,18 +6,19 @@ import type { Client } from "../client/client.ts";
 import type { JobSubmission } from "../protocol/job-schema.ts";
 import { Failure, type Fault, messageOf } from "../std/errors.ts";
 import { parseJson, unstorable } from "../std/json.ts";
+import { addNeedOptions, defined, type NeedOptions, needsOf } from "./need-options.ts";
 import { findNode } from "./node-commands.ts";
 import type { Terminal } from "./terminal.ts";
-import { parseDuration, parseEach, parsePair, parseSize, parseTime, parseWhole } from "./units.ts";
+import { parseDuration, parseEach, parsePair, parseTime, parseWhole } from "./units.ts";
 
-export type JobOptions = {
+export type JobOptions = NeedOptions & {
   readonly env?: Record<string, string>;
   readonly envFrom?: readonly string[];
   readonly cwd?: string;
-  readonly memory?: number;
-  readonly arch?: "x64" | "arm64";
   readonly node?: string;
   readonly model?: string;
+  readonly scene?: string;
+  readonly servedModel?: string;
   readonly project?: string;
   readonly priority?: number;
   readonly timeLimit?: number;
@@ -30,16 +31,16 @@ export type JobOptions = {
 };
 
 export function addJobOptions(command: Command): Command {
-  return command
+  command
     .argument("<command...>", "the program and its arguments, after --")
     .passThroughOptions()
     .option("-e, --env <name=value>", "set a variable of its environment (repeatable)", parsePair)
     .option("--env-from <name>", "take this variable from this environment (repeatable)", parseEach)
     .option("--cwd <directory>", "working directory on the node (default: one of its own)")
-    .option("--memory <size>", "least memory of the node, such as 8GiB", parseSize)
-    .option("--arch <arch>", "x64 or arm64")
     .option("--node <node>", "only this node, by name or id")
     .option("--model <name>", "a registered model: its needs are added")
+    .option("--scene <name>", "only where this scene is active and verified now")
+    .option("--served-model <name>", "only where a scene serves this model, verified now")
     .option("--project <name>", "the project that it belongs to")
     .option("--priority <n>", "higher runs first, -100 to 100", parseWhole(-100, 100))
     .option("--time-limit <duration>", "stop it after this long, such as 10m", parseDuration)
@@ -48,6 +49,7 @@ export function addJobOptions(command: Command): Command {
     .option("--label <name=value>", "a label (repeatable)", parsePair)
     .option("--input <file>", "a JSON file as its input (- for standard input)")
     .option("--idempotency-key <key>", "submit once for each key");
+  return addNeedOptions(command);
 }
 
 export async function submissionOf(
@@ -80,17 +82,18 @@ export async function submissionOf(
     node === undefined ? undefined : await attempt("--node", async () => (await findNode(client, node)).id);
   if (options.cwd !== undefined && !options.cwd.startsWith("/"))
     faults.push({ place: "--cwd", problem: "must be an absolute path on the node" });
-  if (options.arch !== undefined && !["x64", "arm64"].includes(options.arch))
-    faults.push({ place: "--arch", problem: "must be x64 or arm64" });
+  const { needs, faults: needFaults } = needsOf(options, options.model !== undefined);
+  faults.push(...needFaults);
   if (faults.length > 0)
     throw new Failure("usage", `${faults.length} option${faults.length > 1 ? "s are" : " is"} not right`, {
       details: faults,
     });
   const requires = {
-    ...defined("memoryBytes", options.memory),
-    ...defined("arch", options.arch),
+    ...needs,
     ...defined("nodeId", nodeId),
     ...defined("model", options.model),
+    ...defined("scene", options.scene),
+    ...defined("servedModel", options.servedModel),
   };
   return {
     command: [...command],
@@ -115,10 +118,6 @@ function inputFrom(text: string): unknown {
   const [fault] = unstorable(input, "");
   if (fault !== undefined) throw new Failure("usage", `${fault.place === "" ? "it" : fault.place} ${fault.problem}`);
   return input;
-}
-
-function defined<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {
-  return value === undefined ? {} : ({ [key]: value } as { [K in Key]: Value });
 }
 
 const SUBMIT_TRIES = 3;

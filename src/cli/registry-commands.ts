@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // model add | list | show | retire and project add | list | retire: what jobs refer to by name.
 
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Client } from "../client/client.ts";
-import { gibibytes } from "../protocol/placement.ts";
 import type { Model } from "../protocol/registry-schema.ts";
 import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
+import { addNeedOptions, type NeedOptions, needsOf, needsText } from "./need-options.ts";
 import { ago, fields, table, visible } from "./table.ts";
 import { connect, printJson, type Terminal } from "./terminal.ts";
-import { parseSize } from "./units.ts";
 
 export function addRegistryCommands(program: Command, tree: Tree): void {
   addModelCommands(program, tree);
   addProjectCommands(program, tree);
 }
 
-function needsText({ needs }: Model): string {
-  const parts = [needs.memoryBytes === undefined ? "" : gibibytes(needs.memoryBytes), needs.arch ?? ""];
-  return parts.filter((part) => part !== "").join(", ") || "nothing said";
+function saidNeeds({ needs }: Model): string {
+  return needsText(needs) || "nothing said";
 }
 
-type AddModel = {
-  readonly memory?: number;
-  readonly arch?: "x64" | "arm64";
+type AddModel = NeedOptions & {
   readonly marker?: string;
   readonly description?: string;
   readonly json?: boolean;
@@ -32,27 +28,30 @@ type AddModel = {
 function addModelCommands(program: Command, { terminal }: Tree): void {
   const model = program.command("model").description("Registered models: what each needs");
   example(model, "holdfast model add qwen3-8b --memory 12GiB", "holdfast job submit --model qwen3-8b -- ./ask.sh");
-  const add = printing(model.command("add"))
+  const add = addNeedOptions(printing(model.command("add")))
     .argument("<name>")
     .description("Register a model; a job that asks for it gets its needs")
-    .option("--memory <size>", "least memory of a node for it, such as 12GiB", parseSize)
-    .addOption(new Option("--arch <arch>", "only this architecture").choices(["x64", "arm64"]))
     .option("--marker <text>", "what only this model's server answers")
     .option("--description <text>", "what it is for")
-    .action(async (name: string, { memory, arch, marker, description, json }: AddModel) => {
-      const needs = {
-        ...(memory === undefined ? {} : { memoryBytes: memory }),
-        ...(arch === undefined ? {} : { arch }),
-      };
+    .action(async (name: string, { marker, description, json, ...options }: AddModel) => {
+      const { needs, faults } = needsOf(options);
+      if (faults.length > 0)
+        throw new Failure("usage", `${faults.length} option${faults.length > 1 ? "s are" : " is"} not right`, {
+          details: faults,
+        });
       const rest = {
         ...(marker === undefined ? {} : { marker }),
         ...(description === undefined ? {} : { description }),
       };
       const made = await connect(terminal).call("modelAdd", { body: { name, needs, ...rest } });
       if (json === true) return printJson(terminal, made);
-      terminal.stdout.write(`Registered ${made.name} (${needsText(made)}).\n`);
+      terminal.stdout.write(`Registered ${made.name} (${saidNeeds(made)}).\n`);
     });
-  example(add, "holdfast model add qwen3-8b --memory 12GiB --marker qwen3-8b-q4");
+  example(
+    add,
+    "holdfast model add qwen3-8b --memory 12GiB --marker qwen3-8b-q4",
+    "holdfast model add qwen3-70b --gpu-memory 44GiB --host-part 20GiB --gpus 2",
+  );
   addModelLooks(model, terminal);
 }
 
@@ -70,7 +69,7 @@ function addModelLooks(model: Command, terminal: Terminal): void {
           ["NAME", "NEEDS", "MARKER", "STATE", "DESCRIPTION"],
           items.map((item) => [
             item.name,
-            needsText(item),
+            saidNeeds(item),
             visible(item.marker ?? "none"),
             item.retiredAt === null ? "in use" : `retired ${ago(item.retiredAt, now)}`,
             visible(item.description),
@@ -90,7 +89,7 @@ function addModelLooks(model: Command, terminal: Terminal): void {
         fields([
           ["model", found.name],
           ["id", found.id],
-          ["needs", needsText(found)],
+          ["needs", saidNeeds(found)],
           ["marker", visible(found.marker ?? "none")],
           ["description", visible(found.description)],
           ["created", found.createdAt],

@@ -9,6 +9,7 @@ import { nodeCertificate } from "./enrol-schema.ts";
 import { logStream } from "./job-schema.ts";
 import { boundaryStates } from "./node.ts";
 import { nodeFacts } from "./node-schema.ts";
+import { paths } from "./placement.ts";
 import { sceneReport, sceneWish } from "./scene-schema.ts";
 
 const sessionId = id("nses");
@@ -151,6 +152,8 @@ export const claimedJob = exact({
   workingDirectory: nullable(Type.String()),
   input: Type.Unknown(),
   timeLimitMs: nullable(Type.Integer()),
+  /** Where it was given room; absent: it asked for none. */
+  placement: Type.Optional(exact({ path: Type.Enum([...paths]), gpus: Type.Array(Type.String({ maxLength: 256 })) })),
   /** Report "started" within this time, counted from when the claim was sent, or the lease is gone. */
   startWithinMs: Type.Integer({ minimum: 1 }),
 });

@@ -68,7 +68,7 @@ function usable(machine: Machine, path: Path): Gpu[] | Pick<Miss, "kind" | "what
   if (machine.gpus.length === 0) return { kind: "none", what: "there is no GPU" };
   const ok = machine.gpus.filter((gpu) => gpu.problem === null);
   if (ok.length === 0) {
-    return { kind: "unusable", what: machine.gpus.map((gpu) => `${gpu.name} is ${gpu.problem ?? ""}`).join("; ") };
+    return { kind: "unusable", what: machine.gpus.map((gpu) => `${gpu.name}: ${gpu.problem ?? ""}`).join("; ") };
   }
   // Where both parts lie in one memory, splitting saves none of it.
   const fitting = path === "split" ? ok.filter((gpu) => gpu.pool !== HOST) : ok;

@@ -80,7 +80,7 @@ function gpuOf(device: Device, index: number): Gpu {
 
 /** Why this device lends no memory. Never "no GPU": it is there, and this is what stands in the way. */
 function problemOf({ state, reason, unified, memoryBytes }: Device): string | null {
-  if (state !== "ok") return reason === null ? state : `${state}: ${reason}`;
+  if (state !== "ok") return reason === null ? state : `${state}, ${reason}`;
   if (unified === null) return "it is not known whether it shares the machine's memory";
   if (!unified && memoryBytes === null) return "its memory is not known";
   return null;

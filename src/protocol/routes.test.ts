@@ -38,6 +38,7 @@ test("node routes and people routes are disjoint, and these are all of them", ()
     "GET /v1/jobs/:jobId/events",
     "GET /v1/jobs/:jobId/logs",
     "GET /v1/jobs/:jobId/logs/tail",
+    "GET /v1/jobs/:jobId/why",
     "GET /v1/models",
     "GET /v1/nodes",
     "GET /v1/nodes/:nodeId",

@@ -12,14 +12,19 @@ test("a job gets its input and environment, and its output and result come back"
   const world = await createWorld(t);
   const { machine } = await startNode(t, world, "one");
   const script =
-    'cat "$HOLDFAST_INPUT"; echo; echo "$COLOUR $HOLDFAST_JOB_ID $HOLDFAST_ATTEMPT"; echo wrong >&2; echo \'{"sum": 3}\' > "$HOLDFAST_RESULT"';
+    'cat "$HOLDFAST_INPUT"; echo; echo "$COLOUR $HOLDFAST_JOB_ID $HOLDFAST_ATTEMPT $HOLDFAST_PATH $HOLDFAST_GPUS."; echo wrong >&2; echo \'{"sum": 3}\' > "$HOLDFAST_RESULT"';
   const { id } = await world.admin.call("jobSubmit", {
-    body: { command: ["sh", "-c", script], input: { a: [1, "ü"] }, environment: { COLOUR: "red" } },
+    body: {
+      command: ["sh", "-c", script],
+      input: { a: [1, "ü"] },
+      environment: { COLOUR: "red" },
+      requires: { memoryBytes: 1 },
+    },
   });
   await jobState(world, id, "succeeded");
   const job = await world.admin.call("jobShow", { params: { jobId: id } });
   assert.deepEqual([job.exitCode, job.attempt, job.result, job.message], [0, 1, { sum: 3 }, null]);
-  assert.equal(await outputOf(world, id), `{"a":[1,"ü"]}\nred ${id} 1\n`);
+  assert.equal(await outputOf(world, id), `{"a":[1,"ü"]}\nred ${id} 1 cpu .\n`);
   assert.equal(await outputOf(world, id, "stderr"), "wrong\n");
   await until("the launch directory is removed", () => machine.launches().length === 0);
   await world.assertLedgers();

@@ -6,6 +6,7 @@ import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto"
 import { type Client, createClient } from "../../src/client/client.ts";
 import { pairMessage } from "../../src/protocol/agent-schema.ts";
 import type { NodeFacts } from "../../src/protocol/node-schema.ts";
+import type { SceneReport } from "../../src/protocol/scene-schema.ts";
 
 export const someFacts: NodeFacts = {
   hostname: "double",
@@ -50,7 +51,7 @@ export class NodeDouble {
   readonly client: Client;
   readonly nodeId: string;
   readonly credential: string;
-  readonly facts: NodeFacts;
+  facts: NodeFacts;
   sessionId = "";
   #number = 0;
 
@@ -75,10 +76,11 @@ export class NodeDouble {
     return reply;
   }
 
-  heartbeat() {
-    return this.client.call("nodeHeartbeat", {
-      body: { sessionId: this.sessionId, facts: this.facts, now: new Date().toISOString() },
-    });
+  /** change: facts that are other than they were; they stay so. */
+  heartbeat(change: Partial<NodeFacts> = {}, scenes?: SceneReport) {
+    this.facts = { ...this.facts, ...change };
+    const body = { sessionId: this.sessionId, facts: this.facts, now: new Date().toISOString() };
+    return this.client.call("nodeHeartbeat", { body: scenes === undefined ? body : { ...body, scenes } });
   }
 
   async claim(max: number, options: { readonly waitMs?: number; readonly number?: number } = {}) {

@@ -3,6 +3,7 @@
 // events are the count). A repeat of a claim's number re-delivers the leases of an answer that was lost.
 
 import type { ClaimedJob } from "../../protocol/agent-schema.ts";
+import type { Place } from "../../protocol/placement-fit.ts";
 import type { MachineFacts } from "../../protocol/placement-pools.ts";
 import { type Candidate, isFit, judge } from "../../protocol/placement-verdict.ts";
 import type { Requirements } from "../../protocol/placement.ts";
@@ -31,6 +32,7 @@ type ClaimedRow = {
   readonly working_directory: string | null;
   readonly input: unknown;
   readonly time_limit_ms: string | null;
+  readonly placement: Place | null;
 };
 
 export type ClaimNumber = "new" | "repeat" | "old";
@@ -76,7 +78,7 @@ type Reach = {
  * the lanes whose turn is oldest come first, so that no project crowds out another.
  */
 const WAITING_LANES = `
-with fitting as (
+with fitting as materialized (
   select l.id, l.requirement, coalesce(l.project_id, '') as project,
          array(select jsonb_build_object('id', j.id, 'turn', extract(epoch from j.turn) * 1000,
                                          'waited', extract(epoch from now() - j.queued_at) * 1000)
@@ -170,8 +172,10 @@ export async function claimJobs(
 export async function readClaimed(tx: Tx, ids: readonly JobId[], startWithinMs: number): Promise<ClaimedJob[]> {
   if (ids.length === 0) return [];
   const { rows } = await tx.query<ClaimedRow>(
-    `select j.id, j.epoch, j.attempt + 1 as attempt, b.command, b.environment, b.working_directory, b.input, b.time_limit_ms
+    `select j.id, j.epoch, j.attempt + 1 as attempt, b.command, b.environment, b.working_directory, b.input, b.time_limit_ms,
+            a.placement
        from app.job j join app.job_body b on b.organisation_id = j.organisation_id and b.job_id = j.id
+       left join app.attempt a on a.organisation_id = j.organisation_id and a.job_id = j.id and a.epoch = j.epoch
       where j.id = any($1) order by j.turn, j.id`,
     [ids],
   );
@@ -184,6 +188,11 @@ export async function readClaimed(tx: Tx, ids: readonly JobId[], startWithinMs: 
     workingDirectory: row.working_directory,
     input: row.input,
     timeLimitMs: row.time_limit_ms === null ? null : Number(row.time_limit_ms),
+    ...(row.placement === null ? {} : { placement: { path: row.placement.path, gpus: gpusOf(row.placement) } }),
     startWithinMs,
   }));
+}
+
+function gpusOf({ draws }: Place): string[] {
+  return draws.map((draw) => draw.gpu).filter((gpu) => gpu !== null);
 }

@@ -15,8 +15,9 @@ import { findModelByName } from "../models/model-store.ts";
 import { findProjectId } from "../projects/project-store.ts";
 import { cancelJob, findJob, findJobDetail, insertJob, listEvents, listJobs, takeKey } from "./job-store.ts";
 import { readLog } from "./log-store.ts";
+import { explainJob } from "./why-store.ts";
 
-type Names = "jobSubmit" | "jobList" | "jobShow" | "jobCancel" | "jobEvents" | "jobLogs" | "jobLogTail";
+type Names = "jobSubmit" | "jobList" | "jobShow" | "jobWhy" | "jobCancel" | "jobEvents" | "jobLogs" | "jobLogTail";
 
 export function jobRoutes(context: Context): Handlers<Names> {
   const { db } = context;
@@ -25,6 +26,12 @@ export function jobRoutes(context: Context): Handlers<Names> {
     jobList: ({ caller, query }) => db.tenant(caller, (tx) => listJobs(tx, query)),
     jobShow: async ({ caller, params }) =>
       (await db.tenant(caller, (tx) => findJobDetail(tx, params.jobId))) ?? notFound(params.jobId),
+    jobWhy: async ({ caller, params: { jobId } }) => {
+      const { organisationId } = caller;
+      const { heartbeatMs } = context.config;
+      const why = await db.tenant(caller, (tx) => explainJob(tx, { organisationId, jobId, heartbeatMs }));
+      return why ?? notFound(jobId);
+    },
     jobCancel: (call) => cancel(context, call),
     jobEvents: ({ caller, params, query }) =>
       db.tenant(caller, async (tx) => {

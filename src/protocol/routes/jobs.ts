@@ -5,6 +5,7 @@ import Type from "typebox";
 import { exact, id, page } from "../common-schema.ts";
 import { cursor, job, jobDetail, jobEvent, jobListQuery, jobSubmission, logPage } from "../job-schema.ts";
 import { PAGE_MAX } from "../limits.ts";
+import { jobWhy } from "../placement-schema.ts";
 import { defineRoute } from "../route.ts";
 import { read, write } from "./access.ts";
 
@@ -39,6 +40,15 @@ export const jobRoutes = {
     access: read,
     params: jobParams,
     reply: jobDetail,
+    errors: ["not_found"],
+  }),
+  jobWhy: defineRoute({
+    method: "GET",
+    path: "/v1/jobs/:jobId/why",
+    summary: "Why a job is where it is: the verdict of each node, its position, who holds what it waits for",
+    access: read,
+    params: jobParams,
+    reply: jobWhy,
     errors: ["not_found"],
   }),
   jobCancel: defineRoute({
