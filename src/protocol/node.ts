@@ -16,10 +16,33 @@ export const sceneCan = {
   activate: { statuses: ["active", "draining"], otherwise: "a retired node switches no scenes" },
 } as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
 
+/** Of the machine behind it; kept apart from what becomes of the node itself. */
+export const machineCan = {
+  takeOver: { statuses: ["active", "draining"], otherwise: "a retired node is not taken over: its name is free" },
+} as const satisfies Record<string, { readonly statuses: readonly NodeStatus[]; readonly otherwise: string }>;
+
 export type NodeAction = keyof typeof nodeCan;
 
 /** Whether a node knows what it started. All but trusted refuse every job: see boundary_untrusted in errors.ts. */
 export const boundaryStates = ["trusted", "untrusted", "future", "unwritable"] as const;
+
+type Mend = { readonly text: string; readonly commands: readonly string[] };
+
+/** What to do where a node is not trusted: in words, and on the node in this order. */
+export const boundaryMends: Readonly<Record<Exclude<(typeof boundaryStates)[number], "trusted">, Mend>> = {
+  untrusted: {
+    text: "Have the disk that is named looked at. Then stop the agent and reset: it forgets what was started there, so a job whose ending was not acknowledged may run once more.",
+    commands: ["holdfast boundary show", "holdfast boundary reset --i-know-jobs-may-repeat"],
+  },
+  future: {
+    text: "Its record was written by a newer Holdfast: bring the node to that version. Never reset for that.",
+    commands: ["holdfast boundary show"],
+  },
+  unwritable: {
+    text: "Free or mend the disk that is named; the node tries again with each heartbeat and takes jobs again by itself.",
+    commands: ["holdfast boundary show"],
+  },
+};
 
 /** How a device stands; what each means is told in src/devices/device.ts. Only of an "ok" one is the memory certain. */
 export const deviceStates = [

@@ -18,7 +18,7 @@ test("a person's address gets the page, a file its file, the API its JSON, and n
   fs.mkdirSync(path.join(directory, "assets"));
   fs.writeFileSync(path.join(directory, "index.html"), "<!doctype html><title>page</title>");
   fs.writeFileSync(path.join(directory, "assets", "main-abc.js"), "1");
-  const world = await createWorld(t, {}, directory);
+  const world = await createWorld(t, {}, { pageDirectory: directory });
   const get = (place: string, headers: Record<string, string> = HTML) => fetch(world.url + place, { headers });
   for (const place of ["/", "/jobs/job_x", "/sign-in", "/nodes?x=1"]) {
     const response = await get(place);

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import pg from "pg";
 import { type Client, createClient } from "../../src/client/client.ts";
 import type { ControllerConfig } from "../../src/controller/context.ts";
-import { type Controller, startController } from "../../src/controller/controller.ts";
+import { type Controller, type ControllerOptions, startController } from "../../src/controller/controller.ts";
 import { replaceAdminToken } from "../../src/controller/first-run.ts";
 import { openDatabase } from "../../src/db/pool.ts";
 import type { NodeFacts } from "../../src/protocol/node-schema.ts";
@@ -31,8 +31,10 @@ export const fast: Partial<ControllerConfig> = {
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** With a page's directory the controller serves that page, too. */
-export async function createWorld(t: TestContext, config: Partial<ControllerConfig> = {}, pageDirectory?: string) {
+/** What a controller serves beside its API. */
+export type Served = Pick<ControllerOptions, "pageDirectory" | "enrolment">;
+
+export async function createWorld(t: TestContext, config: Partial<ControllerConfig> = {}, served: Served = {}) {
   const database = await createTestDatabase(t);
   const stack = cleanupOf(t);
   const owner = new pg.Client(database.owner);
@@ -57,8 +59,7 @@ export async function createWorld(t: TestContext, config: Partial<ControllerConf
   let port = 0;
   let running: Controller | undefined;
   const startWorldController = async (): Promise<void> => {
-    const page = pageDirectory === undefined ? {} : { pageDirectory };
-    const options = { db, log: silentLog, host: "127.0.0.1", port, config: { ...fast, ...config }, ...page };
+    const options = { db, log: silentLog, host: "127.0.0.1", port, config: { ...fast, ...config }, ...served };
     running = await startController(options);
     port = Number(new URL(running.url).port);
   };

@@ -13,7 +13,7 @@ import type { Client } from "../../src/client/client.ts";
 import { ensureWeb } from "../../tools/web.ts";
 import { cleanupOf } from "../kit/cleanup.ts";
 import type { NodeDouble } from "../kit/node-double.ts";
-import { createWorld, type World } from "../kit/world.ts";
+import { createWorld, type Served, type World } from "../kit/world.ts";
 
 const pageDirectory = fileURLToPath(new URL("../../web/dist", import.meta.url));
 const ARGUMENTS = [
@@ -51,9 +51,9 @@ export type WebWorld = World & {
   readonly signedIn: (address?: string, userId?: string, options?: BrowserContextOptions) => Promise<Page>;
 };
 
-export async function createWebWorld(t: TestContext): Promise<WebWorld> {
+export async function createWebWorld(t: TestContext, served: Served = {}): Promise<WebWorld> {
   await ensureWeb();
-  const world = await createWorld(t, {}, pageDirectory);
+  const world = await createWorld(t, {}, { pageDirectory, ...served });
   const browser = await sharedBrowser();
   const faults: string[] = [];
   cleanupOf(t).defer(() => assert.deepEqual(faults, [], "what the pages complained about"));

@@ -26,9 +26,12 @@ test("an offline node and a blocked job come first on the overview, with advice 
   assert.equal(new URL(page.url()).searchParams.get("state"), "queued");
   await page.goto("/");
   await attention.getByRole("link", { name: "Show the node" }).click();
-  await page.getByText("Offline: its last heartbeat was").waitFor();
+  await page.locator("h1").getByText("offline").waitFor();
+  await attention.getByText("node anna is offline").waitFor();
+  await attention.getByText("run holdfast doctor there").waitFor();
   await node.heartbeat();
   await page.locator("h1").getByText("online").waitFor();
+  await attention.waitFor({ state: "detached" });
 });
 
 test("what changes elsewhere is shown without a reload, on the list that is open", async (t) => {
@@ -99,17 +102,14 @@ test("a hidden tab holds no stream, and is up to date when it is looked at again
   await page.getByRole("link", { name: "echo meanwhile" }).waitFor();
 });
 
-test("pairing makes a code, shown once with the lines to run, and a name that is taken is refused with what to do", async (t) => {
+test("without a bundle of the agent a code comes with the lines for a checkout, shown once, and names why", async (t) => {
   const world = await createWebWorld(t);
-  await world.node("anna");
   const page = await world.signedIn("/nodes");
-  await page.getByRole("button", { name: "Pair a machine" }).click();
-  await page.getByLabel("Name of the node").fill("anna");
-  await page.getByRole("button", { name: "Make a code" }).click();
-  await page.getByText("Choose another name, or retire the node that has it").waitFor();
+  await page.getByRole("button", { name: "Add a machine" }).click();
   await page.getByLabel("Name of the node").fill("berta");
   await page.getByRole("button", { name: "Make a code" }).click();
   await page.getByText("shown only now").waitFor();
+  await page.getByText("This controller has no bundle of the agent").waitFor();
   await page.getByText(`npx holdfast agent --join ${world.url}`).waitFor();
   const code = (await page.locator(".secret code").textContent()) ?? "";
   await page.keyboard.press("Escape");

@@ -8,6 +8,7 @@ import path from "node:path";
 import { type TestContext, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import type { NodeDouble } from "../kit/node-double.ts";
+import { shootEnrolment } from "./enrol-pictures.ts";
 import { createWebWorld, linkFor, startNext, type WebWorld } from "./kit.ts";
 import { shootScenes } from "./scene-pictures.ts";
 
@@ -114,6 +115,8 @@ function folderOf(): string {
 
 test("pictures of the scenes of a node", (t) => shootScenes(t, folderOf(), shapes));
 
+test("pictures of a machine that is added, and of a node in trouble", (t) => shootEnrolment(t, folderOf(), shapes));
+
 test("pictures of every page", async (t) => {
   const folder = folderOf();
   const empty = await createWebWorld(t);
@@ -157,12 +160,6 @@ test("pictures of every page", async (t) => {
       const width = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
       if (Number(width) > 0) process.stdout.write(`${name} ${shape}: ${String(width)} px too wide\n`);
     }
-    await page.goto("/nodes");
-    await page.getByRole("button", { name: "Pair a machine" }).click();
-    await page.getByLabel("Name of the node").fill(`node-${shape}`);
-    await page.getByRole("button", { name: "Make a code" }).click();
-    await page.getByText("shown only now").waitFor();
-    await shoot(page, "pairing");
     await page.context().close();
   }
   stop();

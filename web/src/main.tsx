@@ -12,6 +12,7 @@ import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/pages.css";
 import "./styles/scenes.css";
+import "./styles/enrol.css";
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("bug: index.html has no #root");

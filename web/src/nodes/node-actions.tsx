@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drain, activate, rotate, retire: each disabled with its reason where the node's status or the user's scopes say so.
+// Drain, activate, rotate, take over, retire: each disabled with its reason where the node's status or the user's scopes say so.
 
 import { useState } from "react";
-import { type NodeAction, nodeCan } from "../../../src/protocol/node.ts";
+import { machineCan, type NodeAction, nodeCan } from "../../../src/protocol/node.ts";
 import type { Node } from "../../../src/protocol/node-schema.ts";
 import { useAction } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
 import { ActionButton } from "../parts/button.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { FailureOf } from "../parts/failure.tsx";
+import { AddMachine } from "./add-machine.tsx";
 
 function whyNotNode(action: NodeAction, node: Node): string | undefined {
   const { statuses, otherwise } = nodeCan[action];
@@ -40,6 +41,7 @@ export function NodeActions({ node }: { readonly node: Node }) {
       <ActionButton whyNot={reason("rotate")} isPending={rotate.isPending} onClick={() => rotate.mutate(input)}>
         Rotate credential
       </ActionButton>
+      <TakeOver node={node} />
       <ActionButton kind="danger" whyNot={reason("retire")} onClick={() => setRetiring(true)}>
         Retire
       </ActionButton>
@@ -60,6 +62,22 @@ export function NodeActions({ node }: { readonly node: Node }) {
           </p>
         </Confirm>
       )}
+    </>
+  );
+}
+
+/** Puts another machine, or this one set up anew, in the place of the one behind the node. */
+function TakeOver({ node }: { readonly node: Node }) {
+  const [isAsking, setAsking] = useState(false);
+  const whyNot = useWhyNot("pairingCreate");
+  const { statuses, otherwise } = machineCan.takeOver;
+  const can = statuses.some((status) => status === node.status);
+  return (
+    <>
+      <ActionButton whyNot={can ? whyNot : otherwise} onClick={() => setAsking(true)}>
+        Take over…
+      </ActionButton>
+      {isAsking && <AddMachine takeOver={node} onClose={() => setAsking(false)} />}
     </>
   );
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node has: its machine, its memory as a bar, its devices. Unknown is said, never shown as zero.
+// What a node is: its machine, its memory as a bar, how far it is trusted. Unknown is said, never shown as zero.
 
-import type { Device, Node, NodeFacts } from "../../../src/protocol/node-schema.ts";
+import type { Node, NodeFacts } from "../../../src/protocol/node-schema.ts";
 import { gibibytes } from "../../../src/protocol/placement.ts";
-import { type Column, type Fact, fact, Facts, Section, Table } from "../parts/page.tsx";
+import { type Fact, fact, Facts } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Foreign } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
+import { CredentialState } from "./credential-state.tsx";
 
 export function NodeFactList({ node }: { readonly node: Node }) {
   const { facts } = node;
@@ -33,14 +34,17 @@ export function NodeFactList({ node }: { readonly node: Node }) {
     ),
     fact("Processor", facts === null ? null : <Foreign text={`${facts.cpuCount} × ${facts.cpuName}`} />),
     fact("Clock", node.clockOffsetMs === null ? null : offsetText(node.clockOffsetMs)),
-    fact("Boundary", node.boundary === null ? null : boundaryText(node.boundary)),
+    fact("Boundary", node.boundary === null ? null : <Boundary boundary={node.boundary} />),
+    fact("Credential", node.status === "retired" ? "revoked" : <CredentialState node={node} />),
     fact("Paired", <Ago at={node.createdAt} />),
+    fact("Uninstalled", node.leftAt === null ? null : <Ago at={node.leftAt} />),
   ];
   return <Facts rows={rows} />;
 }
 
-function boundaryText({ state, sequence }: NonNullable<Node["boundary"]>): string {
-  return sequence === null ? state : `${state}, ${sequence} stores so far`;
+function Boundary({ boundary: { state, sequence } }: { readonly boundary: NonNullable<Node["boundary"]> }) {
+  const text = sequence === null ? state : `${state}, ${sequence} stores so far`;
+  return <State tone={state === "trusted" ? "good" : "bad"} text={text} />;
 }
 
 function offsetText(offsetMs: number): string {
@@ -56,49 +60,5 @@ function MemoryBar({ facts }: { readonly facts: NodeFacts }) {
       <meter min={0} max={facts.memoryTotalBytes} value={used} aria-label={text} />
       <span>{text}</span>
     </span>
-  );
-}
-
-const deviceColumns: readonly Column<Device>[] = [
-  { head: "Device", cell: ({ kind }) => kind },
-  { head: "Name", isWide: true, cell: ({ name }) => <Foreign text={name} /> },
-  {
-    head: "Memory",
-    isNumber: true,
-    cell: ({ memoryBytes, unified }) =>
-      `${memoryBytes === null ? "unknown" : gibibytes(memoryBytes)}${unified === true ? ", unified" : ""}`,
-  },
-  {
-    head: "Driver",
-    cell: ({ driver }) => (driver === null ? <span className="quiet">unknown</span> : <Foreign text={driver} />),
-  },
-  {
-    head: "State",
-    isWide: true,
-    cell: ({ state, reason }) => (
-      <>
-        <State tone={state === "ok" ? "good" : "warn"} text={state.replaceAll("-", " ")} />
-        {reason !== null && (
-          <span className="quiet">
-            {" "}
-            <Foreign text={reason} />
-          </span>
-        )}
-      </>
-    ),
-  },
-];
-
-export function DeviceTable({ devices }: { readonly devices: readonly Device[] }) {
-  return (
-    <Section title="Devices">
-      <Table
-        label="Devices"
-        columns={deviceColumns}
-        rows={devices}
-        keyOf={(device) => String(devices.indexOf(device))}
-        empty={<p>It reports no GPU.</p>}
-      />
-    </Section>
   );
 }

@@ -11,8 +11,9 @@ import { Foreign } from "../parts/foreign.tsx";
 import { heldColumns } from "../jobs/job-columns.tsx";
 import { ScenesPart } from "../scenes/scenes-part.tsx";
 import { NodeActions } from "./node-actions.tsx";
-import { DeviceTable, NodeFactList } from "./node-facts.tsx";
-import { NodeWarnings } from "./node-warnings.tsx";
+import { DeviceTable } from "./device-table.tsx";
+import { NodeFactList } from "./node-facts.tsx";
+import { BoundarySection, NodeWarnings } from "./node-warnings.tsx";
 
 /** As often as a node tells of itself: most of it, such as its memory, wakes nobody. */
 const REFETCH_MS = 5_000;
@@ -34,6 +35,7 @@ export function NodePage(): ReactNode {
         >
           <NodeWarnings node={data} />
           <NodeFactList node={data} />
+          <BoundarySection boundary={data.boundary} />
           <ScenesPart node={data} seenAtMs={node.dataUpdatedAt} />
           {data.facts !== null && <DeviceTable devices={data.facts.devices} />}
           <HeldJobs nodeId={nodeId} />

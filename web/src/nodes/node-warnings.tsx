@@ -1,48 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a node, above everything else.
+// What is wrong with a node, above everything else: what the controller and doctor find, and how a node mends that refuses jobs.
 
-import { CLOCK_OFFSET_WARN_MS, RIVAL_SHOWN_MS } from "../../../src/protocol/node.ts";
 import type { Node } from "../../../src/protocol/node-schema.ts";
+import { boundaryMends } from "../../../src/protocol/node.ts";
+import { useApi } from "../app/api.ts";
+import { AttentionList } from "../parts/attention.tsx";
+import { CommandLine } from "../parts/copy.tsx";
 import { Foreign } from "../parts/foreign.tsx";
-import { Ago, useIsRecent } from "../parts/time.tsx";
+import { Section } from "../parts/page.tsx";
+import { State } from "../parts/state.tsx";
+import { Ago } from "../parts/time.tsx";
 
 export function NodeWarnings({ node }: { readonly node: Node }) {
-  const isRivalRecent = useIsRecent(node.rivalAt, RIVAL_SHOWN_MS);
+  const overview = useApi("overview", {});
   if (node.status === "retired") return null;
-  const offsetMs = node.clockOffsetMs ?? 0;
+  const items = (overview.data?.attention ?? []).filter(({ nodeId }) => nodeId === node.id);
   return (
     <>
-      {isRivalRecent && (
-        <p className="note bad" role="alert">
-          ■ Its credential is used by two agents, last <Ago at={node.rivalAt} />: a copied disk or a copied credential.
-          Stop one of them, or pair the copy as a node of its own.
-        </p>
+      {items.length > 0 && (
+        <div role="alert">
+          <AttentionList items={items} isOfNode />
+        </div>
       )}
-      {node.boundary !== null && node.boundary.state !== "trusted" && (
-        <p className="note bad" role="alert">
-          ■ It refuses every job: <Foreign text={node.boundary.why ?? node.boundary.state} />. On the node,{" "}
-          <code>npx holdfast boundary show</code> says what to do.
-        </p>
-      )}
-      {!node.online && (
-        <p className="note warn">
-          ▲ Offline: its last heartbeat was <Ago at={node.lastHeartbeatAt} />. Look whether the machine runs, and there
-          at: <code>npx holdfast agent</code>
-        </p>
-      )}
-      {Math.abs(offsetMs) > CLOCK_OFFSET_WARN_MS && (
-        <p className="note warn">
-          ▲ Its clock is {Math.abs(offsetMs / 1000).toFixed(1)} s {offsetMs > 0 ? "ahead" : "behind"}: set it.
+      {node.leftAt !== null && (
+        <p className="note">
+          It was uninstalled <Ago at={node.leftAt} />. Run the command of a new code on a machine to take it over, or
+          retire it.
         </p>
       )}
       {node.status === "draining" && <p className="note">Draining: it finishes what it holds and claims nothing.</p>}
-      {node.rotation !== null && (
-        <p className="note">
-          {node.rotation === "requested"
-            ? "A new credential was asked for: the agent is told with its next heartbeat."
-            : "A new credential was offered: the old one ends when the new one is used."}
-        </p>
-      )}
     </>
+  );
+}
+
+/** Nothing while it is trusted. */
+export function BoundarySection({ boundary }: Pick<Node, "boundary">) {
+  if (boundary === null || boundary.state === "trusted") return null;
+  const { text, commands } = boundaryMends[boundary.state];
+  return (
+    <Section title="Boundary">
+      <div className="note bad">
+        <p>
+          <State tone="bad" text={boundary.state} />
+          {boundary.why !== null && (
+            <>
+              : <Foreign text={boundary.why} />
+            </>
+          )}
+        </p>
+        <p>{text} On the node:</p>
+        {commands.map((command) => (
+          <CommandLine key={command} text={command} />
+        ))}
+      </div>
+    </Section>
   );
 }

@@ -3,12 +3,12 @@
 
 import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
-import type { Attention, Overview } from "../../../src/protocol/access-schema.ts";
+import type { Overview } from "../../../src/protocol/access-schema.ts";
 import { useApi } from "../app/api.ts";
+import { AttentionList } from "../parts/attention.tsx";
 import { Loaded } from "../parts/failure.tsx";
 import { Page, Section, Table } from "../parts/page.tsx";
 import { CommandLine } from "../parts/copy.tsx";
-import { Foreign } from "../parts/foreign.tsx";
 import { runningColumns } from "../jobs/job-columns.tsx";
 import { nodeColumns } from "../nodes/node-columns.tsx";
 import { ThroughputSection } from "./throughput-section.tsx";
@@ -20,7 +20,7 @@ export function OverviewPage(): ReactNode {
       <Loaded query={overview}>
         {(data) => (
           <>
-            <AttentionList items={data.attention} />
+            <Attention items={data.attention} />
             <Tiles overview={data} />
           </>
         )}
@@ -32,44 +32,12 @@ export function OverviewPage(): ReactNode {
   );
 }
 
-function AttentionList({ items }: { readonly items: readonly Attention[] }) {
-  if (items.length === 0) {
-    return (
-      <p className="well" role="status">
-        <span aria-hidden="true">●</span> All is well
-      </p>
-    );
-  }
+function Attention({ items }: { readonly items: Overview["attention"] }) {
+  if (items.length > 0) return <AttentionList items={items} />;
   return (
-    <ul className="attention" aria-label="What needs attention">
-      {items.map((item) => (
-        <li key={`${item.level} ${item.text}`} className={item.level}>
-          <span className="level">
-            <span aria-hidden="true">{item.level === "error" ? "■" : "▲"}</span> {item.level}
-          </span>
-          <div>
-            <p>
-              <Foreign text={item.text} />
-            </p>
-            <p className="quiet">
-              <Foreign text={item.advice} />
-            </p>
-          </div>
-          <span className="links">
-            {item.nodeId !== null && (
-              <Link to="/nodes/$nodeId" params={{ nodeId: item.nodeId }}>
-                Show the node
-              </Link>
-            )}
-            {item.jobState !== null && (
-              <Link to="/jobs" search={{ state: item.jobState }}>
-                Show {item.jobState} jobs
-              </Link>
-            )}
-          </span>
-        </li>
-      ))}
-    </ul>
+    <p className="well" role="status">
+      <span aria-hidden="true">●</span> All is well
+    </p>
   );
 }
 

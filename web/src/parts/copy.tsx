@@ -30,11 +30,11 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
 }
 
 /** A command to run in a terminal, to copy. */
-export function CommandLine({ text }: { readonly text: string }) {
+export function CommandLine({ text, what = `the command ${text}` }: { readonly text: string; readonly what?: string }) {
   return (
     <div className="command-line">
       <code>{text}</code>
-      <Copy text={text} what={`the command ${text}`} />
+      <Copy text={text} what={what} />
     </div>
   );
 }

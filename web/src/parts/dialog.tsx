@@ -5,9 +5,15 @@ import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { ActionButton } from "./button.tsx";
 import { FailureOf } from "./failure.tsx";
 
-export type DialogProps = { readonly title: string; readonly onClose: () => void; readonly children: ReactNode };
+export type DialogProps = {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  /** For commands, which are long. */
+  readonly isWide?: boolean;
+};
 
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, onClose, children, isWide = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   // Closed while it is still in the page: only then does the browser give the focus back.
@@ -17,7 +23,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     return () => dialog?.close();
   }, []);
   return (
-    <dialog ref={element} aria-labelledby={titleId} onClose={onClose}>
+    <dialog ref={element} aria-labelledby={titleId} onClose={onClose} className={isWide ? "wide" : undefined}>
       <h2 id={titleId}>{title}</h2>
       {children}
     </dialog>

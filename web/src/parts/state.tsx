@@ -48,8 +48,9 @@ function isOpen(job: Pick<Job, "state">): boolean {
   return job.state === "leased" || job.state === "running";
 }
 
-export function NodeState({ node }: { readonly node: Pick<Node, "status" | "online"> }) {
+export function NodeState({ node }: { readonly node: Pick<Node, "status" | "online" | "leftAt"> }) {
   if (node.status === "retired") return <State tone="gone" text="retired" />;
+  if (node.leftAt !== null) return <State tone="gone" text="uninstalled" />;
   if (!node.online) return <State tone="bad" text={node.status === "draining" ? "offline, draining" : "offline"} />;
   return node.status === "draining" ? <State tone="warn" text="draining" /> : <State tone="good" text="online" />;
 }

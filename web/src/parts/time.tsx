@@ -29,16 +29,26 @@ export function useAgo(at: string | null): string {
   return useSyncExternalStore(subscribe, () => ago(at, now));
 }
 
-/** Whether this was less than so long ago. */
-export function useIsRecent(at: string | null, withinMs: number): boolean {
-  return useSyncExternalStore(subscribe, () => at !== null && now - Date.parse(at) < withinMs);
-}
-
 /** Whole seconds; 0 without a moment to count from. */
 export function useSecondsSince(sinceMs: number | undefined): number {
   return useSyncExternalStore(subscribe, () =>
     sinceMs === undefined ? 0 : Math.max(0, Math.floor((now - sinceMs) / 1000)),
   );
+}
+
+/** What is left until then as 14:59; 0:00 from then on. Read out by nobody every second. */
+export function Countdown({ until }: { readonly until: string }) {
+  const text = useSyncExternalStore(subscribe, () => clockText(Date.parse(until) - now));
+  return (
+    <time dateTime={until} title={until} role="timer" className="countdown">
+      {text}
+    </time>
+  );
+}
+
+function clockText(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
 export function Ago({ at, never = "never" }: { readonly at: string | null; readonly never?: string }) {

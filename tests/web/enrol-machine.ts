@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine that is enrolled by hand over the real routes: it reports phases as the script does, and pairs as the agent does.
+
+import { createClient } from "../../src/client/client.ts";
+import type { PhaseReport } from "../../src/protocol/enrol-schema.ts";
+import type { NodeFacts } from "../../src/protocol/node-schema.ts";
+import { newNodeKey, NodeDouble, pairWith } from "../kit/node-double.ts";
+
+export function machineWith(baseUrl: string, pairingCode: string) {
+  const client = createClient({ baseUrl });
+  return {
+    report: (phase: PhaseReport["phase"], outcome: PhaseReport["outcome"], detail = "") =>
+      client.call("pairingReport", { body: { report: { phase, outcome, detail } }, pairingCode }),
+    pair: async (facts: Partial<NodeFacts> = {}): Promise<NodeDouble> => {
+      const key = newNodeKey();
+      const { nodeId } = await pairWith(baseUrl, pairingCode, key);
+      return new NodeDouble({ baseUrl, nodeId, credential: key.credential, facts });
+    },
+  };
+}
