@@ -101,6 +101,9 @@ const programs: Programs = {
   sceneInit: async (options) => (await import("./scene-file.ts")).initScenes(options, process.env),
   sceneImport: async (options) => (await import("./scene-file.ts")).importScenes(options, process.env),
   sceneVerify: async (options) => (await import("./scene-verify.ts")).verifyScene(options, process.env),
+  repoKey: async (options) => (await import("./repo.ts")).repoKey(options, process.env),
+  repoVerify: async (options) => (await import("./repo.ts")).repoVerify(options, process.env),
+  scenePull: async (options) => (await import("./repo.ts")).scenePull(options, process.env),
   sceneLogs: async (options) => (await import("./scene-verify.ts")).readSceneLogs(options, process.env),
   agentUnit: async (options) =>
     (await import("./agent-unit.ts")).agentUnitOf(

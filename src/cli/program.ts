@@ -19,6 +19,7 @@ import { addPasswordCommand } from "./password-command.ts";
 import { addEnrolCommand } from "./enrol-command.ts";
 import { addProgramCommands } from "./program-commands.ts";
 import { addRegistryCommands } from "./registry-commands.ts";
+import { addRepoCommands } from "./repo-commands.ts";
 import { addSampleCommands } from "./sample-commands.ts";
 import { addSceneCommands } from "./scene-commands.ts";
 import { addStatusCommand } from "./status-command.ts";
@@ -58,6 +59,7 @@ export function buildProgram(tree: Tree): Command {
   addDevicesCommands(program, tree);
   addLaunchCommands(program, tree);
   addSceneCommands(program, tree);
+  addRepoCommands(program, tree);
   addUnitCommand(program, tree);
   addUpgradeCommand(program, tree);
   addSampleCommands(program, tree);

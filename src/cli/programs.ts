@@ -5,6 +5,8 @@
 import type { Exit, Limits } from "../launcher/launcher.ts";
 import type { Device } from "../devices/device.ts";
 import type { Check } from "../protocol/access-schema.ts";
+import type { Pulled } from "../enrol/repo-pull.ts";
+import type { RepoVerified } from "../enrol/repo-verify.ts";
 import type { Emit } from "../scenes/events.ts";
 import type { Operation, OperationResult } from "../scenes/operations.ts";
 
@@ -106,6 +108,21 @@ export type UpgradeCheck = {
   readonly kind: "noted" | "same" | "changed";
   readonly lines: readonly string[];
 };
+/** The access of this machine's node to a repository, without a secret. */
+export type RepoKeyShown = {
+  /** One line of OpenSSH's form. */
+  readonly publicKey: string;
+  readonly fingerprint: string;
+  readonly repository: string;
+  readonly alias: string;
+  readonly sshConfig: string;
+  readonly sshConfigFile: string;
+  readonly isHostTrusted: boolean;
+  /** What the server shows, while it is not trusted; nobody vouches for it. */
+  readonly hostKeys: readonly { readonly type: string; readonly fingerprint: string }[];
+  /** Why none could be seen. */
+  readonly why?: string;
+};
 export type SceneVerified = { readonly isExact: boolean; readonly lines: readonly string[] };
 
 type LaunchOptions = { readonly root?: string };
@@ -160,6 +177,21 @@ export type Programs = {
   readonly sceneLogs: (
     options: RootOption & { readonly model: string; readonly bytes: number },
   ) => Promise<{ readonly stdout: Buffer; readonly stderr: Buffer }>;
+  /** The key is made at the first call; printed is its public half. */
+  readonly repoKey: (
+    options: RootOption & {
+      readonly host?: string;
+      readonly port?: number;
+      readonly user?: string;
+      readonly repo?: string;
+      readonly fingerprint?: string;
+      readonly replace?: boolean;
+    },
+  ) => Promise<RepoKeyShown>;
+  readonly repoVerify: (options: RootOption) => Promise<RepoVerified>;
+  readonly scenePull: (
+    options: RootOption & { readonly ref: string; readonly file: string; readonly replace?: boolean },
+  ) => Promise<Pulled>;
   readonly launchList: (options: LaunchOptions) => Promise<readonly LaunchView[]>;
   readonly launchShow: (options: LaunchOptions & { readonly launchId: string }) => Promise<LaunchView>;
   readonly launchStop: (
