@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import { errorBody } from "../src/protocol/common-schema.ts";
 import { errorRow, type ErrorCode } from "../src/protocol/errors.ts";
-import { commonErrors, IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../src/protocol/route.ts";
+import { commonErrors, nodeErrors, IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../src/protocol/route.ts";
 import { routes } from "../src/protocol/routes.ts";
 
 const FILE = new URL("../openapi.json", import.meta.url);
@@ -15,7 +15,8 @@ type JsonObject = { [key: string]: unknown };
 function errorsOf(route: Route): readonly ErrorCode[] {
   const access: readonly ErrorCode[] =
     route.access.kind === "public" || route.access.kind === "pairing" ? [] : ["unauthenticated", "forbidden"];
-  return [...new Set([...route.errors, ...access, ...commonErrors])];
+  const versions = route.access.kind === "node" ? nodeErrors : [];
+  return [...new Set([...route.errors, ...access, ...versions, ...commonErrors])];
 }
 
 function parametersOf(route: Route): JsonObject[] {

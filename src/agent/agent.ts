@@ -4,7 +4,7 @@
 
 import type { Boundary, BoundaryState } from "../boundary/boundary.ts";
 import type { Evidence } from "../locker/locker.ts";
-import type { BoundaryReport, ClaimedJob, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
+import type { BoundaryReport, ClaimedJob, HeartbeatReply, HelloReply, LeaseRef } from "../protocol/agent-schema.ts";
 import { CLAIM_MAX } from "../protocol/limits.ts";
 import type { NodeFacts } from "../protocol/node-schema.ts";
 import type { SceneReport, SceneWish } from "../protocol/scene-schema.ts";
@@ -35,7 +35,10 @@ export type AgentOptions = {
   readonly facts: () => Promise<NodeFacts>;
   /** Jobs at once. */
   readonly slots: number;
-  readonly onStop: OnStop;
+  /** Asked when it stops: an upgrade leaves the jobs, whatever a person's stop would do. */
+  readonly onStop: () => OnStop;
+  /** The controller has answered a heartbeat; release: what it hands out for this architecture. */
+  readonly onHeartbeat?: (release: HeartbeatReply["release"]) => void;
   readonly stopGraceMs: number;
   /** What both output files of an attempt may hold on this node's disk; beyond it the job is stopped. */
   readonly outputBytesMax: number;
@@ -273,7 +276,8 @@ class Agent {
         now: new Date(clock.now()).toISOString(),
       },
     });
-    const { drain, rotate, wish } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
+    const { drain, rotate, wish, release } = await link.call("nodeHeartbeat", input, { signal: this.#detach.signal });
+    this.#options.onHeartbeat?.(release);
     this.#noteDrain(drain);
     if (wish !== null) scenes?.wish(wish);
     if (rotate) await this.#rotate();
@@ -352,7 +356,7 @@ class Agent {
   /** Stopped before there was a session: nobody can be told yet, but the jobs of the agent before must not run on unless they may. */
   async #stopFound(): Promise<void> {
     const { launcher, onStop, stopGraceMs } = this.#options;
-    if (this.#modeOf(onStop) !== "release") return;
+    if (this.#modeOf(onStop()) !== "release") return;
     const found = await Promise.all((await launcher.list()).map((launchId) => launcher.adopt(launchId)));
     // Model servers outlive the agent.
     const jobs = found.filter(({ spec }) => spec?.purpose.kind === "attempt");
@@ -369,7 +373,7 @@ class Agent {
     const { clock, link, log, onStop, stopGraceMs } = this.#options;
     const running = [...this.#attempts.values()];
     if (running.length === 0) return;
-    const mode = this.#modeOf(onStop);
+    const mode = this.#modeOf(onStop());
     log.info({ jobs: running.length, mode }, "stopping");
     if (mode === "leave") return;
     const all = Promise.allSettled(running.map(({ done }) => done));

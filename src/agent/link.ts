@@ -14,7 +14,13 @@ import type { Random } from "../std/random.ts";
 
 const RETRY = { baseMs: 200, capMs: 10_000 };
 const CALL_TIMEOUT_MS = 15_000;
-const PERMANENT: readonly string[] = ["unauthenticated", "forbidden", "node_retired", "session_superseded"];
+const PERMANENT: readonly string[] = [
+  "unauthenticated",
+  "forbidden",
+  "node_retired",
+  "session_superseded",
+  "agent_too_old",
+];
 
 export type LinkOptions = {
   readonly client: Client;
@@ -32,6 +38,11 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#options = options;
     this.#client = options.client;
+  }
+
+  /** With the credential that is good now. */
+  get client(): Client {
+    return this.#client;
   }
 
   /** The node has a new credential: what the old one was refused for meanwhile is asked again with the new one. */

@@ -35,13 +35,14 @@ import {
 import { writePrivateFile } from "../enrol/private-file.ts";
 import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
-import { Failure } from "../std/errors.ts";
+import { codeOf, Failure } from "../std/errors.ts";
 import { makeDirectory } from "../std/files.ts";
 import { takeLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { systemRandom } from "../std/random.ts";
 import { stderrLog } from "./logs.ts";
 import { keepCertificate } from "./node-certificate.ts";
+import { handOver, Releases, startAnew } from "./release.ts";
 import { rootFrom } from "./settings.ts";
 import { trustController } from "./tls.ts";
 import { ownSurroundings } from "./surroundings.ts";
@@ -61,6 +62,8 @@ export type AgentCommand = {
   readonly nodeKeyStdin?: boolean;
   /** Ends when standard input does: its parent holds the other end. */
   readonly lifeline?: boolean;
+  /** Takes the release that the controller hands out; returns to the one before when that does not come online. */
+  readonly selfUpgrade?: boolean;
   /** Memory that stays available; in place of the floor in scenes.yaml. */
   readonly floorBytes?: number;
   /** Without a controller: keeps the scenes of this machine, and runs no jobs. */
@@ -81,8 +84,9 @@ export async function runAgentCommand(
   signal: AbortSignal,
 ): Promise<number> {
   const root = rootFrom(env, options.root);
-  const secrets = takeSecrets(env);
   const log = await stderrLog(env);
+  handOver(root, env, log);
+  const secrets = takeSecrets(env);
   makeDirectory(root, 0o755);
   makeDirectory(nodeDirectory(root), 0o700);
   await using stack = new AsyncDisposableStack();
@@ -97,7 +101,7 @@ export async function runAgentCommand(
   const config = await settle(options, root, secrets.code ?? (options.nodeKeyStdin === true ? undefined : piped));
   const credential = findCredential(root, secrets.key, options.nodeKeyStdin === true ? piped : undefined);
 
-  const client = createClient({ baseUrl: config.controllerUrl, credential });
+  const client = createClient({ baseUrl: config.controllerUrl, credential, version: VERSION });
   const link = new Link({ client, clock: systemClock, random: systemRandom, log });
   const key = loadOrMakeNodeKey(nodeDirectory(root));
   const boundary = await Boundary.open(openLocker(root, options.lockerSlots, key, stack).tenant(BOUNDARY_TENANT));
@@ -113,7 +117,11 @@ export async function runAgentCommand(
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
   if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
     throw new Failure("usage", `--slots takes 1 to ${SLOTS_MAX}, not ${slots}`);
-  const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
+  const isOwn = isOwnFile(options, secrets);
+  const releases = stack.use(
+    new Releases({ root, env, log, client: () => link.client, isAllowed: isOwn && options.selfUpgrade === true }),
+  );
+  const stopping = AbortSignal.any([signal, releases.anew, ...stopSignals(options, root, stack, log)]);
   const agent: AgentOptions = {
     launcher,
     link,
@@ -126,16 +134,22 @@ export async function runAgentCommand(
     log,
     slots,
     facts: async () => ({ ...(await scanner.read()), version: VERSION, slots }),
-    rotate: isOwnFile(options, secrets) ? (to) => rotate({ root, config, link }, to) : undefined,
-    onStop: options.onStop ?? "release",
+    rotate: isOwn ? (to) => rotate({ root, config, link }, to) : undefined,
+    onStop: () => (releases.anew.aborted ? "leave" : (options.onStop ?? "release")),
+    onHeartbeat: (release) => releases.note(release),
     stopGraceMs: options.stopGraceMs ?? STOP_GRACE_MS,
     outputBytesMax: options.outputBytesMax ?? OUTPUT_BYTES_MAX,
     ...(options.dieAfterClaim === true ? { afterClaim: () => process.exit(137) } : {}),
   };
   stack.use(keepCertificate({ root, key, link, clock: systemClock, log }));
   const end = await runAgent(agent, stopping);
-  if (end.kind === "refused") throw end.reason;
-  return 0;
+  if (end.kind === "refused" && codeOf(end.reason) === "agent_too_old") await releases.takeOffered();
+  if (!releases.anew.aborted) {
+    if (end.kind === "refused") throw end.reason;
+    return 0;
+  }
+  await stack.disposeAsync();
+  return startAnew(env);
 }
 
 function floorFrom({ floorBytes }: AgentCommand): { readonly floorBytes?: number } {
@@ -175,7 +189,7 @@ async function rotate({ root, config, link }: Rotation, signal: AbortSignal): Pr
   const next = loadOrDrawNext(directory, systemRandom);
   await link.call("nodeCredential", { body: { credentialHash: credentialHash(next) } }, { signal });
   keepNext(directory);
-  link.useClient(createClient({ baseUrl: config.controllerUrl, credential: next }));
+  link.useClient(createClient({ baseUrl: config.controllerUrl, credential: next, version: VERSION }));
 }
 
 /** One job for each pair of processors, at least one: most jobs here are heavy. */

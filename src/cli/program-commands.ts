@@ -85,6 +85,12 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
       (text) => parseSize(/^\d+(\.\d+)?$/.test(text) ? `${text}GiB` : text),
     )
     .option("--alone", "keep the scenes of this machine without a controller, and run no jobs")
+    .addOption(
+      new Option(
+        "--self-upgrade",
+        "take the release that the controller hands out; one that is not online within 60 s is left again",
+      ).env("HOLDFAST_SELF_UPGRADE"),
+    )
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
     .addOption(new Option("--lifeline").hideHelp())

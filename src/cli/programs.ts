@@ -249,6 +249,7 @@ export type Programs = {
     readonly floorBytes?: number;
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;
+    readonly selfUpgrade?: boolean;
   }) => Promise<number>;
   /** Pairs this machine, or tells its controller that it leaves; the answer is one line. */
   readonly enrol: (

@@ -14,6 +14,7 @@ import {
   type ReplyOf,
   type Route,
 } from "../protocol/route.ts";
+import { VERSION_HEADER } from "../protocol/version.ts";
 import { type RouteName, type RouteOf, routes } from "../protocol/routes.ts";
 import { readEvents } from "./events.ts";
 
@@ -56,16 +57,25 @@ export type ClientOptions = {
   /** Such as http://127.0.0.1:7440, without a path. */
   readonly baseUrl: string;
   readonly credential?: string;
+  /** Of the program that calls: when the two sides do not understand each other the older one is told. */
+  readonly version?: string;
   /** In a browser the credential is a cookie: what proves that a change comes from our own page, once it is known. */
   readonly csrfToken?: () => string | null;
   readonly fetch?: typeof fetch;
 };
 
 const TIMEOUT_MS = 30_000;
+const DOWNLOAD_TIMEOUT_MS = 300_000;
 
 export type Client = {
   readonly baseUrl: string;
   call<Name extends RouteName>(name: Name, input: Input<Name>, options?: CallOptions): Promise<ReplyOf<RouteOf<Name>>>;
+  /** The content of a file, as it comes; the caller checks what it got. */
+  download<Name extends RouteName>(
+    name: Name,
+    input: Input<Name>,
+    options?: CallOptions,
+  ): Promise<ReadableStream<Uint8Array>>;
   /** Server-sent events; ends when the server ends the stream, throws when the connection breaks. */
   stream<Name extends RouteName>(
     name: Name,
@@ -91,6 +101,7 @@ export function createClient(options: ClientOptions): Client {
       accept: route.stream === true ? "text/event-stream" : "application/json",
     };
     if (options.credential !== undefined) headers["authorization"] = `Bearer ${options.credential}`;
+    if (options.version !== undefined) headers[VERSION_HEADER] = options.version;
     const csrfToken = route.method === "GET" ? null : (options.csrfToken?.() ?? null);
     if (csrfToken !== null) headers[CSRF_HEADER] = csrfToken;
     if (input.idempotencyKey !== undefined) headers[IDEMPOTENCY_HEADER] = input.idempotencyKey;
@@ -119,6 +130,13 @@ export function createClient(options: ClientOptions): Client {
       const body = await readBody(response, options.baseUrl);
       if (!response.ok) throw failureOf(response.status, body, options.baseUrl);
       return body as ReplyOf<RouteOf<typeof name>>;
+    },
+    async download(name, input, callOptions = {}) {
+      const timeout = AbortSignal.timeout(callOptions.timeoutMs ?? DOWNLOAD_TIMEOUT_MS);
+      const signal = callOptions.signal === undefined ? timeout : AbortSignal.any([callOptions.signal, timeout]);
+      const response = await request(routes[name], input, signal);
+      if (response.ok && response.body !== null) return response.body;
+      throw failureOf(response.status, await readBody(response, options.baseUrl), options.baseUrl);
     },
     async *stream(name, input, callOptions = {}) {
       const signal = callOptions.signal ?? new AbortController().signal;

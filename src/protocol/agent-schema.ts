@@ -5,7 +5,7 @@
 import Type, { type Static } from "typebox";
 import { counter, exact, id, name, nullable, time } from "./common-schema.ts";
 import { BATCH_MAX, CLAIM_MAX, CLAIM_WAIT_MS_MAX, HOLDS_MAX, LOG_CHUNK_BYTES_MAX } from "./limits.ts";
-import { nodeCertificate } from "./enrol-schema.ts";
+import { nodeCertificate, release } from "./enrol-schema.ts";
 import { logStream } from "./job-schema.ts";
 import { boundaryStates } from "./node.ts";
 import { nodeFacts } from "./node-schema.ts";
@@ -128,7 +128,10 @@ export const heartbeatReply = exact({
   drain: Type.Boolean(),
   /** The agent is asked to draw a new credential and to offer it. */
   rotate: Type.Boolean(),
+  /** What this controller hands out for the node's architecture; null where it has none. */
+  release: nullable(release),
 });
+export type HeartbeatReply = Static<typeof heartbeatReply>;
 
 /** A new credential for the node, drawn by the node: the old one works until the new one is used for the first time. */
 export const credentialOffer = exact({

@@ -78,6 +78,9 @@ export const pairingCode = exact({
 });
 export type PairingCode = Static<typeof pairingCode>;
 
+/** Of the agent for one architecture; SHA-256 in hexadecimal. */
+export const release = exact({ version: Type.String(), sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }) });
+
 export const architectureQuery = exact({ arch: Type.Enum([...architectures]) });
 
 /** Both in PEM. Null: this controller has no authority of its own. */

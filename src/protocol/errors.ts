@@ -51,6 +51,13 @@ export const errorTable = {
     124,
     "Run npm run bundle in the controller's checkout; for another kind: -- --arch arm64",
   ),
+  agent_too_old: row(
+    409,
+    "never",
+    126,
+    "Run the bootstrap script on that machine again, or allow its agent to upgrade itself: holdfast agent --self-upgrade",
+  ),
+  controller_too_old: row(409, "later", 127, "Update the controller; the agent goes on trying."),
   session_superseded: row(
     409,
     "never",

@@ -74,6 +74,9 @@ export const commonErrors: readonly ErrorCode[] = [
   "database_unavailable",
 ];
 
+/** Beside those, errors that any route of nodes may answer with. */
+export const nodeErrors: readonly ErrorCode[] = ["agent_too_old", "controller_too_old"];
+
 export const PAIRING_CODE_HEADER = "holdfast-pairing-code";
 export const IDEMPOTENCY_HEADER = "idempotency-key";
 /** Proves that a change by a browser comes from our own page; see Who. */

@@ -14,6 +14,53 @@ const pathsOf = (kind: Route["access"]["kind"]): string[] =>
     .map(([, route]) => `${route.method} ${route.path}`)
     .sort();
 
+const peopleRoutes = [
+  "GET /metrics",
+  "GET /v1/audit",
+  "GET /v1/changes",
+  "GET /v1/checks",
+  "GET /v1/credentials",
+  "GET /v1/jobs",
+  "GET /v1/jobs/:jobId",
+  "GET /v1/jobs/:jobId/events",
+  "GET /v1/jobs/:jobId/logs",
+  "GET /v1/jobs/:jobId/logs/tail",
+  "GET /v1/jobs/:jobId/why",
+  "GET /v1/models",
+  "GET /v1/nodes",
+  "GET /v1/nodes/:nodeId",
+  "GET /v1/overview",
+  "GET /v1/pairing-codes",
+  "GET /v1/pairing-codes/:pairingId",
+  "GET /v1/projects",
+  "GET /v1/throughput",
+  "GET /v1/tokens",
+  "GET /v1/users",
+  "GET /v1/whoami",
+  "POST /v1/jobs",
+  "POST /v1/jobs/:jobId/cancel",
+  "POST /v1/login-links",
+  "POST /v1/models",
+  "POST /v1/models/:modelId/retire",
+  "POST /v1/nodes/:nodeId/activate",
+  "POST /v1/nodes/:nodeId/drain",
+  "POST /v1/nodes/:nodeId/retire",
+  "POST /v1/nodes/:nodeId/rotate",
+  "POST /v1/nodes/:nodeId/scene",
+  "POST /v1/pairing-codes",
+  "POST /v1/password",
+  "POST /v1/projects",
+  "POST /v1/projects/:projectId/retire",
+  "POST /v1/sign-out",
+  "POST /v1/tokens",
+  "POST /v1/tokens/:credentialId/revoke",
+  "POST /v1/users",
+  "POST /v1/users/:userId/disable",
+  "POST /v1/users/:userId/enable",
+  "POST /v1/users/:userId/role",
+  "POST /v1/users/:userId/sign-out",
+];
+
 test("node routes and people routes are disjoint, and these are all of them", () => {
   assert.deepEqual(pathsOf("node"), [
     "POST /v1/node/certificate",
@@ -27,52 +74,7 @@ test("node routes and people routes are disjoint, and these are all of them", ()
     "POST /v1/node/renewals",
     "POST /v1/node/starts",
   ]);
-  assert.deepEqual(pathsOf("people"), [
-    "GET /metrics",
-    "GET /v1/audit",
-    "GET /v1/changes",
-    "GET /v1/checks",
-    "GET /v1/credentials",
-    "GET /v1/jobs",
-    "GET /v1/jobs/:jobId",
-    "GET /v1/jobs/:jobId/events",
-    "GET /v1/jobs/:jobId/logs",
-    "GET /v1/jobs/:jobId/logs/tail",
-    "GET /v1/jobs/:jobId/why",
-    "GET /v1/models",
-    "GET /v1/nodes",
-    "GET /v1/nodes/:nodeId",
-    "GET /v1/overview",
-    "GET /v1/pairing-codes",
-    "GET /v1/pairing-codes/:pairingId",
-    "GET /v1/projects",
-    "GET /v1/throughput",
-    "GET /v1/tokens",
-    "GET /v1/users",
-    "GET /v1/whoami",
-    "POST /v1/jobs",
-    "POST /v1/jobs/:jobId/cancel",
-    "POST /v1/login-links",
-    "POST /v1/models",
-    "POST /v1/models/:modelId/retire",
-    "POST /v1/nodes/:nodeId/activate",
-    "POST /v1/nodes/:nodeId/drain",
-    "POST /v1/nodes/:nodeId/retire",
-    "POST /v1/nodes/:nodeId/rotate",
-    "POST /v1/nodes/:nodeId/scene",
-    "POST /v1/pairing-codes",
-    "POST /v1/password",
-    "POST /v1/projects",
-    "POST /v1/projects/:projectId/retire",
-    "POST /v1/sign-out",
-    "POST /v1/tokens",
-    "POST /v1/tokens/:credentialId/revoke",
-    "POST /v1/users",
-    "POST /v1/users/:userId/disable",
-    "POST /v1/users/:userId/enable",
-    "POST /v1/users/:userId/role",
-    "POST /v1/users/:userId/sign-out",
-  ]);
+  assert.deepEqual(pathsOf("people"), peopleRoutes);
   assert.deepEqual(pathsOf("public"), [
     "GET /v1/authority.pem",
     "GET /v1/bootstrap.sh",
@@ -80,7 +82,7 @@ test("node routes and people routes are disjoint, and these are all of them", ()
     "GET /v1/ready",
   ]);
   assert.deepEqual(pathsOf("pairing"), ["POST /v1/node/pair", "POST /v1/node/pairing"]);
-  assert.deepEqual(pathsOf("enrolling"), ["GET /v1/node/agent", "GET /v1/node/runtime"]);
+  assert.deepEqual(pathsOf("enrolling"), ["GET /v1/node/agent", "GET /v1/node/release", "GET /v1/node/runtime"]);
   assert.deepEqual(pathsOf("sign-in"), ["POST /v1/sign-in/link", "POST /v1/sign-in/password"]);
   const unique = new Set(table.map(([, route]) => `${route.method} ${route.path}`));
   assert.equal(unique.size, table.length);

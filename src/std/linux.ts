@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few system calls that Node lacks: pidfd_open, pidfd_send_signal, flock. Calls are synchronous and take microseconds.
-// Source: pidfd_open(2), pidfd_send_signal(2), flock(2); 434 and 424 are the same on x86-64 and arm64.
+// The few system calls that Node lacks: pidfd_open, pidfd_send_signal, flock, alarm. Calls are synchronous and take microseconds.
+// Source: pidfd_open(2), pidfd_send_signal(2), flock(2), alarm(2); 434 and 424 are the same on x86-64 and arm64.
 
 import koffi from "koffi";
 import { Failure } from "./errors.ts";
@@ -15,6 +15,7 @@ const libc = koffi.load(null);
 const syscallOpen = libc.func("long syscall(long number, int pid, unsigned int flags)");
 const syscallSignal = libc.func("long syscall(long number, int fd, int signal, void *info, unsigned int flags)");
 const flockCall = libc.func("int flock(int fd, int operation)");
+const alarmCall = libc.func("unsigned int alarm(unsigned int seconds)");
 
 /** A descriptor for the process (close it with fs.closeSync), or undefined when no process has this pid. */
 export function openPidfd(pid: number): number | undefined {
@@ -41,6 +42,11 @@ function sendSignal(fd: number, signal: number, flags: number): "sent" | "gone" 
   if (errno === koffi.os.errno["ESRCH"]) return "gone";
   if (errno === koffi.os.errno["EINVAL"] && flags !== 0) return "unknown";
   throw new Failure("system_call_failed", `pidfd_send_signal failed with errno ${errno}`);
+}
+
+/** The kernel ends this process (SIGALRM) after so many seconds, also when it hangs or becomes another program; 0: never. */
+export function setAlarm(seconds: number): void {
+  alarmCall(seconds);
 }
 
 /** Takes the exclusive lock of an open file for the life of its descriptor; false when someone else holds it. */

@@ -7,6 +7,7 @@ import { Failure, type Fault, messageOf } from "../../std/errors.ts";
 import { parseJson } from "../../std/json.ts";
 import { BODY_BYTES_MAX, PAIRING_CALLS_PER_MINUTE, SIGN_INS_PER_MINUTE } from "../../protocol/limits.ts";
 import { IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../../protocol/route.ts";
+import { compareVersions, VERSION_HEADER } from "../../protocol/version.ts";
 import { type RouteName, routes } from "../../protocol/routes.ts";
 import type { Context } from "../context.ts";
 import { writeCookie } from "../access/browser-cookie.ts";
@@ -104,7 +105,7 @@ function addRoute(server: FastifyInstance, added: Added, options: ServerOptions)
       const caller = await admit(options.context, added, request);
       if (caller !== undefined) request.actor = actorOf(caller);
       const parts = { params: request.params, query: request.query, body: request.body ?? {} };
-      checkParts(validators, parts, request);
+      checkParts(validators, parts, { request, route, version: options.context.config.version });
       const signal = AbortSignal.any([goneSignal(reply), options.stopping]);
       const answer = await handler({ ...parts, caller, signal, address: request.ip, ...headersOf(route, request) });
       if (route.stream === true) return sendStream(reply, answer as AsyncGenerator<unknown>, signal);
@@ -138,16 +139,32 @@ type Parts = Readonly<Record<"params" | "query" | "body", unknown>>;
 function checkParts(
   validators: readonly (readonly [keyof Parts, Validator | undefined])[],
   parts: Parts,
-  request: FastifyRequest,
+  { request, route, version }: { request: FastifyRequest; route: Route; version: string },
 ): void {
   const faults: Fault[] = validators.flatMap(([part, check]) => check?.(parts[part]) ?? []);
   const takesNoBody = validators.some(([part, check]) => part === "body" && check === undefined);
   if (takesNoBody && request.method === "POST") faults.push(...emptyBody(parts.body));
   if (faults.length > 0) {
     const first = faults[0];
+    if (route.access.kind === "node") refuseOtherVersion(request.headers[VERSION_HEADER], version);
     const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : "";
     throw new Failure("invalid_request", `${first?.place} ${first?.problem}${more}`, { details: faults });
   }
+}
+
+/** A node's program that is not understood is told which side to update; of the same version it is a mistake like any other. */
+function refuseOtherVersion(given: unknown, own: string): void {
+  const order = typeof given === "string" ? (compareVersions(given, own) ?? 0) : 0;
+  if (order < 0)
+    throw new Failure(
+      "agent_too_old",
+      `this controller is ${own} and does not understand an agent of ${String(given)}`,
+    );
+  if (order > 0)
+    throw new Failure(
+      "controller_too_old",
+      `this controller is ${own} and does not understand an agent of ${String(given)}`,
+    );
 }
 
 function headersOf(

@@ -2,6 +2,7 @@
 // What an agent says to the controller: hello, heartbeat, claims, starts, renewals, logs, endings. The organisation and the
 // node come from the credential; a body can name neither.
 
+import { architectures } from "../../protocol/enrol-schema.ts";
 import type { ClaimedJob } from "../../protocol/agent-schema.ts";
 import { JOB_RESULT_BYTES_MAX, LOG_CHUNK_BYTES_MAX } from "../../protocol/limits.ts";
 import type { Tx } from "../../db/pool.ts";
@@ -31,7 +32,8 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
       nudgeLanes();
       return reply;
     },
-    nodeHeartbeat: ({ caller, body }) => {
+    nodeHeartbeat: async ({ caller, body }) => {
+      const release = await releaseFor(context, body.facts.arch);
       const beat = db.tenant(caller, async (tx) => {
         const { isDraining, isRotationAsked } = await holdSession(tx, caller, body.sessionId);
         await writeHeartbeat(tx, {
@@ -42,7 +44,7 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
         });
         await writeBoundary(tx, caller.nodeId, body.boundary);
         await writeSceneReport(tx, caller.nodeId, body.scenes);
-        return { drain: isDraining, rotate: isRotationAsked, wish: await readWish(tx, caller.nodeId) };
+        return { drain: isDraining, rotate: isRotationAsked, wish: await readWish(tx, caller.nodeId), release };
       });
       // Somebody may be watching a switch.
       if (body.scenes !== undefined && (body.scenes.busy !== null || body.scenes.wish !== null))
@@ -70,6 +72,13 @@ export function leaseRoutes(context: Context, nudgeLanes: () => void): Handlers<
     nodeEnding: (call) => end(context, call),
     nodeLog: (call) => log(context, call),
   };
+}
+
+/** What this controller hands to nodes of that architecture. */
+async function releaseFor({ enrolment, config }: Context, arch: string) {
+  const known = architectures.find((each) => each === arch);
+  const artefact = known === undefined ? undefined : await enrolment?.agent(known);
+  return artefact === undefined ? null : { version: config.version, sha256: artefact.sha256 };
 }
 
 /** Refuses a session that is no longer the node's: its agent was started anew, or its credential is used twice. */

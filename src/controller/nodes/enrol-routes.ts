@@ -42,6 +42,7 @@ type Names =
   | "bootstrapScript"
   | "authorityShow"
   | "agentFile"
+  | "nodeRelease"
   | "runtimeFile"
   | "pairingReport"
   | "nodePair"
@@ -69,6 +70,10 @@ export function enrolRoutes(context: Context): Handlers<Names> {
     bootstrapScript: async () => (await enrolment?.script()) ?? fail(missing("the agent")),
     authorityShow: async () => enrolment?.authority.pem ?? notFound("this controller has no authority of its own"),
     agentFile: ({ query }) => file(enrolment?.agent(query.arch), `the agent for ${query.arch}`),
+    nodeRelease: async ({ query }) => {
+      const found = (await enrolment?.agent(query.arch)) ?? fail(missing(`the agent for ${query.arch}`));
+      return { version: context.config.version, sha256: found.sha256 };
+    },
     runtimeFile: ({ query }) => file(enrolment?.runtime(query.arch), `the runtime for ${query.arch}`),
     pairingReport: (call) => takeReport(context, call),
     nodePair: (call) => pair(context, call),

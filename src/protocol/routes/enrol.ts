@@ -10,6 +10,7 @@ import {
   pairingCode,
   pairingProgress,
   phaseReport,
+  release,
 } from "../enrol-schema.ts";
 import { defineRoute } from "../route.ts";
 import { admin, heartbeat, read } from "./access.ts";
@@ -69,6 +70,15 @@ export const enrolRoutes = {
     reply: Type.String(),
     text: "application/gzip",
     file: true,
+    errors: ["bundle_missing", "pairing_code_unknown", "pairing_code_expired"],
+  }),
+  nodeRelease: defineRoute({
+    method: "GET",
+    path: "/v1/node/release",
+    summary: "The agent that this controller hands out: its version and the SHA-256 of its file",
+    access: { kind: "enrolling" },
+    query: architectureQuery,
+    reply: release,
     errors: ["bundle_missing"],
   }),
   runtimeFile: defineRoute({
@@ -80,7 +90,7 @@ export const enrolRoutes = {
     reply: Type.String(),
     text: "application/octet-stream",
     file: true,
-    errors: ["bundle_missing"],
+    errors: ["bundle_missing", "pairing_code_unknown", "pairing_code_expired"],
   }),
   pairingReport: defineRoute({
     method: "POST",
