@@ -2,7 +2,7 @@
 // The options by which a job or a registered model says what it needs of a machine, and how such needs are printed.
 
 import type { Command } from "commander";
-import { gibibytes, needFaults, type Needs, paths, type Requirements } from "../protocol/placement.ts";
+import { needFaults, type Needs, paths } from "../protocol/placement.ts";
 import type { Fault } from "../std/errors.ts";
 import { parseSize, parseWhole } from "./units.ts";
 
@@ -78,21 +78,4 @@ function inOptions(problem: string): string {
 
 export function defined<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {
   return value === undefined ? {} : ({ [key]: value } as { [K in Key]: Value });
-}
-
-/** In one line, for people; empty when nothing is asked for. */
-export function needsText(needs: Requirements): string {
-  const { memoryBytes, needFullBytes, needHostBytes, needMinBytes, paths: allowed, gpus, arch, ...named } = needs;
-  const size = (what: string, bytes: number | undefined): readonly string[] =>
-    bytes === undefined ? [] : [`${gibibytes(bytes)} ${what}`];
-  return [
-    ...size("of memory", memoryBytes),
-    ...size("beside a GPU", needFullBytes),
-    ...size("of it in memory when split", needHostBytes),
-    ...size("on the processor alone", needMinBytes),
-    ...(allowed === undefined ? [] : [`paths ${allowed.join(", ")}`]),
-    ...(gpus === undefined ? [] : [`up to ${gpus} GPUs`]),
-    ...(arch === undefined ? [] : [arch]),
-    ...Object.entries(named).map(([name, value]) => `${name} ${value}`),
-  ].join(", ");
 }

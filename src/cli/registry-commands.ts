@@ -3,10 +3,11 @@
 
 import type { Command } from "commander";
 import type { Client } from "../client/client.ts";
+import { needsText } from "../protocol/placement.ts";
 import type { Model } from "../protocol/registry-schema.ts";
 import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
-import { addNeedOptions, type NeedOptions, needsOf, needsText } from "./need-options.ts";
+import { addNeedOptions, type NeedOptions, needsOf } from "./need-options.ts";
 import { ago, fields, table, visible } from "./table.ts";
 import { connect, printJson, type Terminal } from "./terminal.ts";
 

@@ -131,3 +131,20 @@ function given<Key extends string, Value>(key: Key, value: Value | undefined): {
 export function gibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }
+
+/** In one line, for people; empty when nothing is asked for. */
+export function needsText(needs: Requirements): string {
+  const { memoryBytes, needFullBytes, needHostBytes, needMinBytes, paths: allowed, gpus, arch, ...named } = needs;
+  const size = (what: string, bytes: number | undefined): readonly string[] =>
+    bytes === undefined ? [] : [`${gibibytes(bytes)} ${what}`];
+  return [
+    ...size("of memory", memoryBytes),
+    ...size("beside a GPU", needFullBytes),
+    ...size("of it in memory when split", needHostBytes),
+    ...size("on the processor alone", needMinBytes),
+    ...(allowed === undefined ? [] : [`paths ${allowed.join(", ")}`]),
+    ...(gpus === undefined ? [] : [`up to ${gpus} GPUs`]),
+    ...(arch === undefined ? [] : [arch]),
+    ...Object.entries(named).map(([name, value]) => `${name} ${value}`),
+  ].join(", ");
+}

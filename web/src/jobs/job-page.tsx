@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import { Link } from "@tanstack/react-router";
 import { isFinal, jobCan } from "../../../src/protocol/job.ts";
 import type { JobDetail } from "../../../src/protocol/job-schema.ts";
-import { sizeText } from "../../../src/std/units.ts";
+import { type Needs, needsText } from "../../../src/protocol/placement.ts";
 import { shellLine, shorten, span } from "../../../src/std/text.ts";
 import { useParam } from "../app/address.ts";
 import { useAction, useApi } from "../app/api.ts";
@@ -19,6 +19,7 @@ import { Foreign, ForeignBlock } from "../parts/foreign.tsx";
 import { Ago } from "../parts/time.tsx";
 import { JobEvents } from "./job-events.tsx";
 import { JobLog } from "./job-log.tsx";
+import { JobWhy } from "./job-why.tsx";
 
 export function JobPage(): ReactNode {
   const jobId = useParam("jobId");
@@ -29,6 +30,7 @@ export function JobPage(): ReactNode {
         <Page title="Job" heading={<JobHeading job={data} />} actions={<JobActions job={data} />}>
           <Reason job={data} />
           <JobFacts job={data} />
+          <JobWhy job={data} />
           <JobLog key={data.id} jobId={data.id} />
           <JobEvents jobId={data.id} />
           <Payload job={data} />
@@ -128,8 +130,9 @@ function JobFacts({ job }: { readonly job: JobDetail }) {
       ),
     ),
     fact("Model", requires.model),
-    fact("Needs memory", requires.memoryBytes === undefined ? null : sizeText(requires.memoryBytes)),
-    fact("Needs architecture", requires.arch),
+    fact("Needs", needsText(needsOf(requires)) || null),
+    fact("Needs scene", requires.scene),
+    fact("Needs served model", requires.servedModel),
     fact(
       "Only on",
       requires.nodeId === undefined ? null : (
@@ -144,6 +147,11 @@ function JobFacts({ job }: { readonly job: JobDetail }) {
     ...Object.entries(job.labels).map(([name, value]) => fact(`Label ${name}`, <Foreign text={value} />)),
   ];
   return <Facts rows={rows} />;
+}
+
+/** What has no line of its own among the facts. */
+function needsOf({ model: _m, nodeId: _n, scene: _s, servedModel: _v, ...needs }: JobDetail["requires"]): Needs {
+  return needs;
 }
 
 /** The exact arguments, environment, input and result. Numbers that JSON would round never get here as numbers. */

@@ -2,8 +2,9 @@
 // Registered models: what each needs, and the marker that only its server answers.
 
 import { type FormEvent, useState, type ReactNode } from "react";
+import { needsText } from "../../../src/protocol/placement.ts";
 import type { Model } from "../../../src/protocol/registry-schema.ts";
-import { sizeOf, sizeText } from "../../../src/std/units.ts";
+import { sizeOf } from "../../../src/std/units.ts";
 import { useAction, useApi } from "../app/api.ts";
 import { useWhyNot } from "../app/session.tsx";
 import { archChoices, archNeed } from "../parts/arch.ts";
@@ -18,7 +19,7 @@ import { RetireButton } from "./retire-button.tsx";
 
 const columns: readonly Column<Model>[] = [
   { head: "Model", cell: (model) => <Foreign text={model.name} /> },
-  { head: "Needs", cell: ({ needs }) => needsText(needs) },
+  { head: "Needs", cell: ({ needs }) => needsText(needs) || <span className="quiet">nothing</span> },
   {
     head: "Marker",
     cell: ({ marker }) => (marker === null ? <span className="quiet">none</span> : <Foreign text={marker} isCode />),
@@ -32,11 +33,6 @@ const columns: readonly Column<Model>[] = [
     ),
   },
 ];
-
-function needsText({ memoryBytes, arch }: Model["needs"]) {
-  const parts = [memoryBytes === undefined ? "" : sizeText(memoryBytes), arch ?? ""].filter((part) => part !== "");
-  return parts.length === 0 ? <span className="quiet">nothing</span> : parts.join(", ");
-}
 
 export function ModelsPage(): ReactNode {
   const models = useApi("modelList", {});
