@@ -8,8 +8,16 @@ import { codeOf, Failure } from "../std/errors.ts";
 import { syncDirectory } from "../std/files.ts";
 import { type Facts, readFileOrUndefined, rightsOf } from "./protection-facts.ts";
 import type { Command, Plan } from "./protection-plan.ts";
-import { HOOK_FILE, MARK, MODPROBE_FILE, type Protection, RULES_FILE, STATE_FILE } from "./protection.ts";
-import { protectionFiles, type ProtectionFile, UNITS } from "./protection-text.ts";
+import {
+  HOOK_FILE,
+  MARK,
+  MODPROBE_FILE,
+  type Protection,
+  RULES_FILE,
+  STATE_FILE,
+  UNIT_DIRECTORY,
+} from "./protection.ts";
+import { ALL_UNITS, protectionFiles, type ProtectionFile, unitsFor } from "./protection-text.ts";
 import { runTool } from "./tool.ts";
 
 const COMMAND_DEADLINE_MS = 60_000;
@@ -46,18 +54,30 @@ export function lastCommands(protection: Protection, facts: Facts): readonly Com
           },
         ]
       : []),
-    { argv: ["udevadm", "control", "--reload"], why: "udev reads the rules" },
-    ...(facts.hasSystemd
+    ...startCommands(protection, facts),
+    ...(protection.isDesktopLocked
       ? [
-          { argv: ["systemctl", "daemon-reload"], why: "systemd reads the units" },
-          { argv: ["systemctl", "enable", ...UNITS], why: "they start with the machine" },
-          { argv: ["systemctl", "restart", ...UNITS], why: "the rights are set and watched from now" },
+          {
+            argv: ["udevadm", "trigger", "--action=change", "--subsystem-match=drm", "--sysname-match=renderD*"],
+            why: "what the desktop was given is taken away",
+          },
         ]
-      : [{ argv: [HOOK_FILE, "boot"], why: "the rights are set; without systemd nothing watches them" }]),
-    {
-      argv: ["udevadm", "trigger", "--action=change", "--subsystem-match=drm", "--subsystem-match=kfd"],
-      why: "the rules reach the nodes that are there",
-    },
+      : []),
+  ];
+}
+
+function startCommands({ devices, deniedUnits }: Protection, { hasSystemd }: Facts): readonly Command[] {
+  const units = unitsFor(devices);
+  const reload = { argv: ["systemctl", "daemon-reload"], why: "systemd reads the units" };
+  if (units.length === 0) return hasSystemd && deniedUnits.length > 0 ? [reload] : [];
+  const rules = { argv: ["udevadm", "control", "--reload"], why: "udev reads the rules" };
+  if (!hasSystemd)
+    return [rules, { argv: [HOOK_FILE, "boot"], why: "the rights are set; without systemd nothing watches them" }];
+  return [
+    rules,
+    reload,
+    { argv: ["systemctl", "enable", ...units], why: "they start with the machine" },
+    { argv: ["systemctl", "restart", ...units], why: "the rights are set and watched from now" },
   ];
 }
 
@@ -79,7 +99,9 @@ export async function protect(plan: Plan, facts: Facts): Promise<readonly string
     writeFile(file);
     changes.push(`wrote ${file.path}`);
   }
-  for (const stale of staleFiles(facts, protection, gid)) {
+  const stales = staleFiles(facts, protection, gid);
+  if (facts.hasSystemd) await disable(stales);
+  for (const stale of stales) {
     fs.rmSync(stale);
     changes.push(`removed ${stale}`);
   }
@@ -162,7 +184,7 @@ export async function unprotect(facts: Facts): Promise<readonly string[]> {
   const changes: string[] = [];
   const state = facts.state === undefined || "unreadable" in facts.state ? undefined : facts.state;
   const files = ourFiles(state);
-  if (facts.hasSystemd && files.length > 0) await quietly(["systemctl", "disable", "--now", ...UNITS]);
+  if (facts.hasSystemd) await disable(files);
   for (const file of files) {
     fs.rmSync(file);
     changes.push(`removed ${file}`);
@@ -177,6 +199,12 @@ export async function unprotect(facts: Facts): Promise<readonly string[]> {
     changes.push(`removed ${STATE_FILE}`);
   }
   return changes;
+}
+
+/** Before their files go. */
+async function disable(files: readonly string[]): Promise<void> {
+  const units = ALL_UNITS.filter((unit) => files.includes(`${UNIT_DIRECTORY}/${unit}`));
+  if (units.length > 0) await quietly(["systemctl", "disable", "--now", ...units]);
 }
 
 function ourFiles(state: Protection | undefined): readonly string[] {

@@ -7,7 +7,7 @@ import path from "node:path";
 import { isRefused, openNodes, type Opener } from "./access.ts";
 import { type Account, type Facts, membersOf, nodesOf, readFileOrUndefined, rightsOf } from "./protection-facts.ts";
 import { NODE_MODE, type Protection } from "./protection.ts";
-import { HEAL_PATH_UNIT, protectionFiles, UNITS } from "./protection-text.ts";
+import { BOOT_UNIT, protectionFiles, unitsFor } from "./protection-text.ts";
 import { runTool } from "./tool.ts";
 
 /** One line for people: what was looked at, and what to do when it is not right. */
@@ -50,7 +50,7 @@ export async function checkProtection(options: CheckOptions): Promise<readonly F
   return [
     ...checkWhole(state),
     ...checkFiles(state, facts),
-    ...(await checkUnits(facts)),
+    ...(await checkUnits(state, facts)),
     ...checkNodes(state, facts),
     ...checkGroup(state, facts),
     ...(await Promise.all(accounts.map((name) => checkAllowed(name, { state, facts, opener })))).flat(),
@@ -88,15 +88,22 @@ function checkFiles(state: Protection, facts: Facts): readonly Finding[] {
   return wrong.length > 0 ? wrong : [ok("files", `${files.length} files are as written`)];
 }
 
-async function checkUnits({ hasSystemd }: Facts): Promise<readonly Finding[]> {
+async function checkUnits({ devices }: Protection, { hasSystemd }: Facts): Promise<readonly Finding[]> {
+  const units = unitsFor(devices);
+  if (units.length === 0) return [];
   if (!hasSystemd)
     return [fault("watch", "systemd does not run here, so nothing heals a changed mode", "Run it under systemd.")];
-  const active = await systemctl("is-active", HEAL_PATH_UNIT);
-  if (active !== "active") return [fault("watch", `${HEAL_PATH_UNIT} is ${active}`, AGAIN)];
-  const states = await Promise.all(UNITS.map(async (unit) => [unit, await systemctl("is-enabled", unit)] as const));
-  const off = states.filter(([, state]) => state !== "enabled");
-  if (off.length > 0) return off.map(([unit, state]) => fault("watch", `${unit} is ${state}`, AGAIN));
-  return [ok("watch", `${HEAL_PATH_UNIT} watches, and starts with the machine`)];
+  const found = await Promise.all(
+    units.map(async (unit): Promise<readonly Finding[]> => {
+      const enabled = await systemctl("is-enabled", unit);
+      if (enabled !== "enabled") return [fault("watch", `${unit} is ${enabled}`, AGAIN)];
+      // The one of the boot has run and ended.
+      const active = unit === BOOT_UNIT ? "active" : await systemctl("is-active", unit);
+      return active === "active" ? [] : [fault("watch", `${unit} is ${active}`, AGAIN)];
+    }),
+  );
+  const wrong = found.flat();
+  return wrong.length > 0 ? wrong : [ok("watch", "changed rights are set back, from the start of the machine")];
 }
 
 /** It ends with a status above zero for every answer but the good one, and prints it anyway. */

@@ -54,7 +54,14 @@ export async function readFacts(more: readonly string[] = []): Promise<Facts> {
 export function guardedDevices(): readonly Guarded[] {
   return readKernelGpus(REAL_ROOTS)
     .filter((card) => card.driver !== null)
-    .map((card) => ({ address: card.address, vendor: card.vendor, nodes: card.nodes, isJetson: isJetson(card) }));
+    .map((card) => {
+      // NVIDIA's has one as well, which computing does not need and others could use.
+      const render = listNames(REAL_ROOTS.sys, "bus/pci/devices", card.address, "drm").filter((name) =>
+        /^renderD\d+$/.test(name),
+      );
+      const nodes = [...new Set([...card.nodes, ...render.map((name) => `dri/${name}`)])];
+      return { address: card.address, vendor: card.vendor, nodes, isJetson: isJetson(card) };
+    });
 }
 
 /** All that may be opened of them, below /dev, there or not. */

@@ -4,10 +4,10 @@
 
 import fs from "node:fs";
 import { assert } from "../std/assert.ts";
-import { CHANGES_FILE, type Guarded, MARK } from "./protection.ts";
+import { CHANGES_FILE, type Guarded, MARK, ownDevices } from "./protection.ts";
 
 export function hookText(group: string, devices: readonly Guarded[]): string {
-  const own = devices.filter(({ isJetson }) => !isJetson);
+  const own = ownDevices(devices);
   const values: Readonly<Record<string, string>> = {
     MARK,
     GROUP: group,

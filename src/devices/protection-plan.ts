@@ -102,8 +102,10 @@ function whyNotGroup(name: string, accounts: readonly string[], facts: Facts): r
     return [{ place: `--group ${name}`, problem: "on a Jetson it is video, by NVIDIA's own rules" }];
   const group = facts.groups.find((one) => one.name === name);
   if (group === undefined) return [];
+  // Those that an earlier protection put in and this one drops are taken out.
+  const added = facts.state === undefined || "unreadable" in facts.state ? [] : facts.state.added;
   const strangers = membersOf(group, facts.accounts).filter(
-    (member) => !accounts.includes(member) && member !== "root",
+    (member) => ![...accounts, ...added, "root"].includes(member),
   );
   return strangers.map((member) => ({
     place: `group ${name}`,

@@ -8,6 +8,7 @@ import {
   HOOK_FILE,
   MARK,
   MODPROBE_FILE,
+  ownDevices,
   type Protection,
   RULES_FILE,
   UNIT_DIRECTORY,
@@ -21,8 +22,13 @@ export const BOOT_UNIT = "holdfast-devices.service";
 export const HEAL_PATH_UNIT = "holdfast-devices-heal.path";
 export const HEAL_TIMER_UNIT = "holdfast-devices-heal.timer";
 const HEAL_UNIT = "holdfast-devices-heal.service";
-/** Those that are enabled and started. */
-export const UNITS = [BOOT_UNIT, HEAL_PATH_UNIT, HEAL_TIMER_UNIT] as const;
+export const ALL_UNITS = [BOOT_UNIT, HEAL_PATH_UNIT, HEAL_TIMER_UNIT] as const;
+
+/** Those that are enabled and started; none where nothing is ours to set. */
+export function unitsFor(devices: readonly Guarded[]): readonly string[] {
+  if (ownDevices(devices).length === 0) return [];
+  return [BOOT_UNIT, HEAL_TIMER_UNIT, ...(watchedNodes(devices).length > 0 ? [HEAL_PATH_UNIT] : [])];
+}
 
 type Wanted = Pick<Protection, "group" | "devices" | "deniedUnits" | "isDesktopLocked">;
 
@@ -34,15 +40,19 @@ export function protectionFiles(wanted: Wanted, gid: number | undefined): readon
     text: `# ${MARK}\n${text}`,
     mode: 0o644,
   });
-  const hasNvidia = devices.some(({ vendor, isJetson }) => vendor === "nvidia" && !isJetson);
-  return [
+  const own = ownDevices(devices);
+  const hasNvidia = own.some(({ vendor }) => vendor === "nvidia");
+  const set: readonly ProtectionFile[] = [
     { path: HOOK_FILE, text: hookText(group, devices), mode: 0o755 },
     { path: RULES_FILE, text: rulesText(wanted), mode: 0o644 },
     ...(hasNvidia ? [{ path: MODPROBE_FILE, text: modprobeText(group, gid), mode: 0o644 }] : []),
     unit(BOOT_UNIT, bootUnit),
     unit(HEAL_UNIT, healUnit),
-    unit(HEAL_PATH_UNIT, healPath(devices)),
+    ...(watchedNodes(devices).length > 0 ? [unit(HEAL_PATH_UNIT, healPath(devices))] : []),
     unit(HEAL_TIMER_UNIT, healTimer),
+  ];
+  return [
+    ...(own.length > 0 ? set : []),
     ...wanted.deniedUnits.map((name) => unit(`${name}.d/50-holdfast-devices.conf`, "[Service]\nPrivateDevices=yes\n")),
   ];
 }
@@ -50,7 +60,8 @@ export function protectionFiles(wanted: Wanted, gid: number | undefined): readon
 function rulesText({ group, devices, isDesktopLocked }: Wanted): string {
   const uaccess = isDesktopLocked ? ', TAG-="uaccess"' : "";
   const own = `GROUP="${group}", MODE="0660"${uaccess}`;
-  const nvidia = devices.filter(({ vendor, isJetson }) => vendor === "nvidia" && !isJetson);
+  const all = ownDevices(devices);
+  const nvidia = all.filter(({ vendor }) => vendor === "nvidia");
   const lines = [
     `# ${MARK}. NVIDIA's driver makes nodes that udev never sees, so what`,
     "# is hooked is the binding of the driver to the card; the others' nodes are set by ordinary rules.",
@@ -61,12 +72,12 @@ function rulesText({ group, devices, isDesktopLocked }: Wanted): string {
     ...(nvidia.length === 0
       ? []
       : [`ACTION=="add", SUBSYSTEM=="module", KERNEL=="nvidia*", RUN+="${HOOK_FILE} module"`]),
-    ...(devices.some(({ vendor }) => vendor === "amd")
+    ...(all.some(({ vendor }) => vendor === "amd")
       ? [`ACTION!="remove", SUBSYSTEM=="kfd", KERNEL=="kfd", ${own}`]
       : []),
-    ...devices
-      .filter(({ isJetson }) => !isJetson)
-      .map(({ address }) => `ACTION!="remove", SUBSYSTEM=="drm", KERNEL=="renderD*", KERNELS=="${address}", ${own}`),
+    ...all.map(
+      ({ address }) => `ACTION!="remove", SUBSYSTEM=="drm", KERNEL=="renderD*", KERNELS=="${address}", ${own}`,
+    ),
   ];
   return `${lines.join("\n")}\n`;
 }

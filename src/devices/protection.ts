@@ -65,9 +65,17 @@ export function parseProtection(text: string | undefined): Protection | { readon
   }
 }
 
-/** The nodes that the hook and the check watch over, below /dev, without those of DRM, whose numbers change. */
+/** Those whose nodes it sets; on a Jetson NVIDIA's own rules do. */
+export const ownDevices = (devices: readonly Guarded[]): readonly Guarded[] =>
+  devices.filter(({ isJetson }) => !isJetson);
+
+/**
+ * The nodes that somebody may open to all behind our back, below /dev: not those of DRM, which only root changes and whose
+ * numbers differ from boot to boot.
+ */
 export function watchedNodes(devices: readonly Guarded[]): readonly string[] {
-  const nodes = devices.filter(({ isJetson }) => !isJetson).flatMap((device) => device.nodes);
-  const hasNvidia = devices.some(({ vendor, isJetson }) => vendor === "nvidia" && !isJetson);
-  return [...new Set([...nodes, ...(hasNvidia ? ["nvidia-uvm-tools", "nvidia-modeset"] : [])])];
+  const own = ownDevices(devices);
+  const nodes = own.flatMap((device) => device.nodes).filter((node) => !node.startsWith("dri/"));
+  const more = own.some(({ vendor }) => vendor === "nvidia") ? ["nvidia-uvm-tools", "nvidia-modeset"] : [];
+  return [...new Set([...nodes, ...more])];
 }

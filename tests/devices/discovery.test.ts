@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Device } from "../../src/devices/device.ts";
 import { withLost } from "../../src/devices/devices.ts";
-import { pci, prints, type Recorded, scan, together } from "./kit.ts";
+import { scanGpus } from "../../src/devices/scan.ts";
+import { build, opener, pci, prints, type Recorded, scan, together } from "./kit.ts";
 import {
   a100InSlices,
   four4090,
@@ -188,6 +189,32 @@ test("D43, D45: a node that is missing is told before one that is closed, and ea
   assert.deepEqual([first?.address, first?.state], ["0000:01:00.0", "node-missing"]);
   assert.match(first?.reason ?? "", /\/dev\/nvidia3 does not exist: run nvidia-modprobe/);
   assert.equal(first?.memoryBytes, 24_564 * 2 ** 20, "what the tool tells stays");
+});
+
+test("an open that hangs in a driver is a state of that card alone, and an opener that fails is told", async (t) => {
+  const { around } = build(t, four4090);
+  const [node, ...parameters] = opener;
+  const script = `case "$*" in *nvidia2*) exec /bin/sleep 30;; esac; exec "${node}" "${parameters.join(" ")}" "$@"`;
+  const hanging = await scanGpus({
+    ...around,
+    opener: ["/bin/sh", "-c", script, "sh"],
+    tools: { ...around.tools, deadlineMs: 3_000 },
+  });
+  // Its minor number is 2: the second of them on the bus.
+  assert.deepEqual(
+    hanging.map(({ state }) => state),
+    ["ok", "unreadable", "ok", "ok"],
+  );
+  assert.match(hanging[1]?.reason ?? "", /nvidia2, .* did not end within 3 s/);
+  for (const [failing, reason] of [
+    [["/bin/sh", "-c", "echo broken >&2; exit 1"], /failed: broken/],
+    [["/bin/sh", "-c", "echo no json"], /failed: /],
+    [["/bin/holdfast-no-such-program"], /cannot be started/],
+  ] as const)
+    for (const device of await scanGpus({ ...around, opener: failing })) {
+      assert.equal(device.state, "unreadable");
+      assert.match(device.reason ?? "", reason);
+    }
 });
 
 test("D45: without nvidia-uvm every card says that this node is missing", async (t) => {

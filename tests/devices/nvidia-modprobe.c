@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for NVIDIA's setuid nvidia-modprobe, as far as it matters here: it makes the nodes that are asked for and resets
-// every one to 0666, whoever runs it. Its nodes have the numbers of /dev/null, so that opening them succeeds.
+// every one to 0666, whoever runs it. Its nodes have the numbers that it was built with (NODE_MAJOR, NODE_MINOR), of a device
+// that opens for everybody whom its mode lets.
 // Usage: nvidia-modprobe [-c MINOR] [-u]
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 static void make(const char *node) {
-  mknod(node, S_IFCHR | 0666, makedev(1, 3));
+  mknod(node, S_IFCHR | 0666, makedev(NODE_MAJOR, NODE_MINOR));
   if (chown(node, 0, 0) != 0 || chmod(node, 0666) != 0) perror(node);
 }
 

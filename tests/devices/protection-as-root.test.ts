@@ -6,6 +6,8 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import type { Guarded } from "../../src/devices/protection.ts";
+import { protectionFiles } from "../../src/devices/protection-text.ts";
 import { until } from "../kit/until.ts";
 import { bootGpuMachine, type GpuMachine, NODES } from "./gpu-machine.ts";
 
@@ -134,6 +136,25 @@ test("a protection gives every node to the group, says what it changed, and hold
   assert.equal(status().protection, "whole");
 });
 
+test("udev and systemd take what is written, also for cards of other makers", () => {
+  const others: readonly Guarded[] = [
+    { address: "0000:03:00.0", vendor: "amd", nodes: ["kfd", "dri/renderD128"], isJetson: false },
+    { address: "0000:00:02.0", vendor: "intel", nodes: ["dri/renderD129"], isJetson: false },
+  ];
+  const wanted = { group: "render", devices: others, deniedUnits: ["web.service"], isDesktopLocked: true };
+  const rules = protectionFiles(wanted, 108).find((file) => file.path === RULES)?.text ?? "";
+  fs.writeFileSync(inside("/etc/udev/rules.d/73-others.rules"), rules);
+  const { stderr } = machine.system.run(["udevadm", "test", `/sys/bus/pci/devices/${machine.address}`]);
+  assert.match(stderr, /Reading rules file: \/etc\/udev\/rules\.d\/73-others\.rules/);
+  assert.doesNotMatch(stderr, /7[23]-(others|holdfast-devices)\.rules:\d+/, "udev names a line that it does not take");
+  machine.system.ok("rm", "/etc/udev/rules.d/73-others.rules");
+  const names = ["service", "heal.service", "heal.path", "heal.timer"];
+  const units = names.map((name) => `/etc/systemd/system/holdfast-devices${name === "service" ? "." : "-"}${name}`);
+  const verified = machine.system.run(["systemd-analyze", "verify", ...units]);
+  assert.equal(verified.code, 0);
+  assert.doesNotMatch(verified.stderr, /holdfast-devices/);
+});
+
 test("only the bind event of the driver, and nothing else of udev, brings the rights back; without the rule they stay open", () => {
   unwatched(() => {
     machine.resetNodes();
@@ -231,6 +252,9 @@ test("D43: an account that lacks the group reads which node, and exactly which g
   const [own] = status("holdfast").devices;
   assert.equal(own?.["state"], "tool-missing", "the nodes open, and there is no nvidia-smi here");
   machine.system.ok("chmod", "600", "/dev/nvidiactl");
+  const filtered = ["systemd-run", "--quiet", "--pipe", "--wait", "-p", "User=holdfast", "-p", "DevicePolicy=closed"];
+  const inFilter = machine.system.ok(...filtered, ...machine.command, "devices", "status", "--json");
+  assert.match(inFilter, /holdfast may not open \/dev\/nvidia0: the service it runs in forbids devices/);
   unwatched(() => {
     machine.system.ok("chmod", "600", "/dev/nvidiactl");
     assert.match(
