@@ -69,7 +69,7 @@ test("P6: a node is lent no more than its pools: live leases count, and what str
   assert.deepEqual(ids(await busy.claim(1)), [big]);
 });
 
-test("P6: a job takes the card that has room, two the two, and a third waits; what a lease took is recorded", async (t) => {
+test("P6: a job takes the card that has room, and what its lease took is recorded and told to the node", async (t) => {
   const world = await createPatientWorld(t);
   const devices = [card("0000:01:00.0", 24, 2), card("0000:02:00.0", 24)];
   const node = await world.node("anna", { ...memory(64), devices });
