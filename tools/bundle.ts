@@ -98,8 +98,9 @@ function pack(arch: string, target: string): void {
       copy(packageDirectory(name, scratch), path.join(tree, "node_modules", name));
     run("chmod", ["-R", "u=rwX,go=rX", tree], root);
     const flags = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"];
-    run("sh", ["-c", `tar ${flags.join(" ")} -cf - holdfast | gzip -n -6 > "$0"`, `${target}.new`], scratch);
-    fs.renameSync(`${target}.new`, target);
+    const draft = `${target}.${process.pid}.new`;
+    run("sh", ["-c", `tar ${flags.join(" ")} -cf - holdfast | gzip -n -6 > "$0"`, draft], scratch);
+    fs.renameSync(draft, target);
   } finally {
     fs.rmSync(scratch, { recursive: true, force: true });
   }

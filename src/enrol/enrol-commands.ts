@@ -30,7 +30,7 @@ export function enrolCommands({ url, pin, authoritySha256, scriptSha256: hash }:
     read: [
       `${fetch} -o holdfast.sh`,
       "less holdfast.sh",
-      `sha256sum holdfast.sh   # ${hash}`,
+      `echo '${hash}  holdfast.sh' | sha256sum -c`,
       `sh holdfast.sh ${flags.join(" ")}`,
     ],
     scriptSha256: hash,

@@ -12,12 +12,17 @@ import { loadCredential } from "./node-key.ts";
 const CLOCK_OFF_MAX_MS = 10 * 60_000;
 const REACH_WITHIN_MS = 8_000;
 
+/** The controller's refusal when it does not know this node (any more); that it cannot be asked is none. */
+export async function whyNotPaired(root: string, url: string): Promise<unknown> {
+  const credential = loadCredential(root);
+  if (credential === undefined) return new Failure("not_paired", "this machine holds no credential");
+  const refusal = await whyRefused(url, credential);
+  return ["unauthenticated", "node_retired"].includes(codeOf(refusal)) ? refusal : undefined;
+}
+
 /** A unit may carry its code for ever: it is used only when the controller does not know this node (any more). */
 export async function isStillPaired(root: string, url: string): Promise<boolean> {
-  const credential = loadCredential(root);
-  if (credential === undefined) return false;
-  const refusal = await whyRefused(url, credential);
-  return !["unauthenticated", "node_retired"].includes(codeOf(refusal));
+  return (await whyNotPaired(root, url)) === undefined;
 }
 
 export async function requireClock(url: string, clock: Clock): Promise<void> {

@@ -2,10 +2,8 @@
 // One stack of clean-ups for each test, undone in reverse order: what was made last goes first. (t.after runs in the order
 // of registration, which takes the database away from under those who still use it.)
 
-import type { TestContext } from "node:test";
-
-/** What a test is, as far as this needs it. */
-export type Ending = Pick<TestContext, "after">;
+/** What a test or a whole file is, as far as this needs it. */
+export type Ending = { after(clean: () => Promise<void>): void };
 
 const stacks = new WeakMap<Ending, AsyncDisposableStack>();
 

@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import type { TestContext } from "node:test";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
@@ -14,7 +13,7 @@ import { startEmbedded } from "../../src/db/embedded.ts";
 import { migrate, readMigrations } from "../../src/db/migrate.ts";
 import type { ConnectionOptions } from "../../src/db/pool.ts";
 import { silentLog } from "../../src/std/log.ts";
-import { cleanupOf } from "./cleanup.ts";
+import { cleanupOf, type Ending } from "./cleanup.ts";
 
 const VARIABLE = "HOLDFAST_TEST_DATABASE";
 const migrationsDirectory = fileURLToPath(new URL("../../migrations", import.meta.url));
@@ -52,20 +51,20 @@ async function socketDirectory(): Promise<string> {
 const OWNER = "holdfast_owner";
 
 /** A database with the newest schema for this test alone; dropped when the test ends. */
-export async function createTestDatabase(t: TestContext): Promise<TestDatabase> {
+export async function createTestDatabase(t: Ending): Promise<TestDatabase> {
   const host = await socketDirectory();
   const template = await migratedTemplate(host);
   return createFrom(t, host, template);
 }
 
 /** An empty one, for tests of the migrations themselves. */
-export async function createEmptyDatabase(t: TestContext): Promise<TestDatabase> {
+export async function createEmptyDatabase(t: Ending): Promise<TestDatabase> {
   return createFrom(t, await socketDirectory(), "template1");
 }
 
 let count = 0;
 
-async function createFrom(t: TestContext, host: string, template: string): Promise<TestDatabase> {
+async function createFrom(t: Ending, host: string, template: string): Promise<TestDatabase> {
   const database = `test_${process.pid}_${++count}`;
   await administer(host, (client) => client.query(`create database ${database} template ${template}`));
   cleanupOf(t).defer(() =>

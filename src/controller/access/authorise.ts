@@ -86,8 +86,8 @@ async function requireLiveCode(context: Context, code: string): Promise<void> {
   const found = SECRET_PATTERN.test(code)
     ? await context.db.service((tx) => findPairingCode(tx, hashSecret(code)))
     : undefined;
-  if (found === undefined) throw new Failure("unauthenticated", "no such pairing code was ever made here");
-  if (found.isExpired) throw new Failure("unauthenticated", "this pairing code has expired: make a new one");
+  if (found === undefined) throw new Failure("pairing_code_unknown", "no such pairing code was ever made here");
+  if (found.isExpired) throw new Failure("pairing_code_expired", "this pairing code has expired: make a new one");
 }
 
 function requireAccess(caller: Caller, access: Extract<Access, { kind: "people" | "node" | "enrolling" }>): void {
