@@ -43,14 +43,7 @@ function ofNode(node: Node, now: number): Attention[] {
       about("error", `node ${node.name} refuses every job: ${node.boundary.why ?? node.boundary.state}`, advice),
     );
   }
-  if (!node.online) {
-    const seen = node.lastHeartbeatAt === null ? "was never seen" : `is offline, last seen ${node.lastHeartbeatAt}`;
-    const advice =
-      node.lastHeartbeatAt === null
-        ? "Start its agent: holdfast agent"
-        : "Look at the machine and its agent; run holdfast doctor there. Its jobs go to other nodes after their leases.";
-    found.push(about(node.lastHeartbeatAt === null ? "warning" : "error", `node ${node.name} ${seen}`, advice));
-  }
+  if (!node.online) found.push(about(...whyAway(node)));
   const offsetMs = node.clockOffsetMs ?? 0;
   if (node.online && Math.abs(offsetMs) > CLOCK_OFFSET_WARN_MS) {
     const offset = `${Math.abs(offsetMs / 1000).toFixed(1)} s ${offsetMs > 0 ? "ahead" : "behind"}`;
@@ -68,6 +61,19 @@ function ofNode(node: Node, now: number): Attention[] {
     found.push(about("warning", `${device.name} of node ${node.name} cannot be used: ${why}`, deviceAdvice(device)));
   }
   return found;
+}
+
+function whyAway({ name, leftAt, lastHeartbeatAt }: Node): readonly [Attention["level"], string, string] {
+  if (leftAt !== null) {
+    const advice = `Retire it; or put a machine in its place: holdfast node pair ${name} --take-over`;
+    return ["warning", `node ${name} was uninstalled`, advice];
+  }
+  if (lastHeartbeatAt === null) return ["warning", `node ${name} was never seen`, "Start its agent: holdfast agent"];
+  return [
+    "error",
+    `node ${name} is offline, last seen ${lastHeartbeatAt}`,
+    "Look at the machine and its agent; run holdfast doctor there. Its jobs go to other nodes after their leases.",
+  ];
 }
 
 function ofLane({ reason, jobs }: Blocked): Attention {

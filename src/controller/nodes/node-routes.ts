@@ -69,16 +69,18 @@ async function act(context: Context, caller: PeopleCaller, nodeId: string, actio
   return node;
 }
 
-function rotate(context: Context, caller: PeopleCaller, nodeId: string): Promise<Node> {
-  return context.db.tenant(caller, async (tx) => {
+async function rotate(context: Context, caller: PeopleCaller, nodeId: string): Promise<Node> {
+  const { organisationId } = caller;
+  const rotated = await context.db.tenant(caller, async (tx) => {
     const isAsked = await requestRotation(tx, nodeId);
     const node = (await findNode(tx, context.config.heartbeatMs, nodeId)) ?? notFound(nodeId);
     if (!isAsked) throw new Failure("conflict", `${node.name} is ${node.status}: ${nodeCan.rotate.otherwise}`);
-    const { organisationId } = caller;
     const audit = { organisationId, id: context.ids("aud"), actor: actorOf(caller), action: "node.rotate" };
     await insertAudit(tx, { ...audit, subject: nodeId });
     return node;
   });
+  context.wakeups.wake(`changes:${organisationId}`);
+  return rotated;
 }
 
 async function askForScene(

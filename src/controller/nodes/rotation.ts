@@ -24,7 +24,7 @@ export async function offerCredential(context: Context, { caller, body }: Call<"
   const hash = Buffer.from(body.credentialHash, "base64url");
   const id = context.ids("cred");
   const { organisationId, nodeId } = caller;
-  return context.db
+  const offered = await context.db
     .tenant(caller, async (tx) => {
       const known = await tx.maybeOne<{ id: string }>(
         `select c.id from app.node n join app.credential c on c.organisation_id = n.organisation_id and c.id = n.offered_credential_id
@@ -57,6 +57,8 @@ export async function offerCredential(context: Context, { caller, body }: Call<"
         throw new Failure("conflict", "this credential is known already: draw a new one", { cause: error });
       throw error;
     });
+  context.wakeups.wake(`changes:${organisationId}`);
+  return offered;
 }
 
 /** The first use of the offered credential: the node has it safely, so every older one ends. */
@@ -80,4 +82,5 @@ export async function acceptOffered(context: Context, caller: NodeCaller): Promi
       data: { credentialId: caller.credentialId },
     });
   });
+  context.wakeups.wake(`changes:${caller.organisationId}`);
 }

@@ -9,7 +9,6 @@ import { CommandLine } from "../parts/copy.tsx";
 import { Foreign } from "../parts/foreign.tsx";
 import { Section } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
-import { Ago } from "../parts/time.tsx";
 
 export function NodeWarnings({ node }: { readonly node: Node }) {
   const overview = useApi("overview", {});
@@ -21,12 +20,6 @@ export function NodeWarnings({ node }: { readonly node: Node }) {
         <div role="alert">
           <AttentionList items={items} isOfNode />
         </div>
-      )}
-      {node.leftAt !== null && (
-        <p className="note">
-          It was uninstalled <Ago at={node.leftAt} />. Run the command of a new code on a machine to take it over, or
-          retire it.
-        </p>
       )}
       {node.status === "draining" && <p className="note">Draining: it finishes what it holds and claims nothing.</p>}
     </>
