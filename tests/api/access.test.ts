@@ -11,10 +11,13 @@ import { listAudit } from "../../src/controller/audit/audit-store.ts";
 import { countJobs } from "../../src/controller/jobs/count-store.ts";
 import { findJob, findJobDetail, listEvents, listJobs } from "../../src/controller/jobs/job-store.ts";
 import { readLog } from "../../src/controller/jobs/log-store.ts";
-import { listCandidates } from "../../src/controller/nodes/candidate-store.ts";
+import { listHolds } from "../../src/controller/jobs/hold-store.ts";
+import { explainJob } from "../../src/controller/jobs/why-store.ts";
+import { findCandidate, listCandidates } from "../../src/controller/nodes/candidate-store.ts";
 import { findNode, listNodes } from "../../src/controller/nodes/node-store.ts";
 import type { Route } from "../../src/protocol/route.ts";
 import { routes } from "../../src/protocol/routes.ts";
+import type { OrganisationId } from "../../src/std/ids.ts";
 import { systemRandom } from "../../src/std/random.ts";
 import { newNodeKey, pairWith } from "../kit/node-double.ts";
 import { createWorld, type World } from "../kit/world.ts";
@@ -194,6 +197,12 @@ test("P5: with no organisation set every store function sees nothing, and a quer
     assert.deepEqual(await listNodes(tx, 5000), []);
     assert.equal(await findNode(tx, 5000, node.nodeId), undefined);
     assert.equal((await listCandidates(tx, 5000)).size, 0);
+    assert.equal(await findCandidate(tx, 5000, node.nodeId), undefined);
+    assert.deepEqual(await listHolds(tx, [node.nodeId]), []);
+    assert.equal(
+      await explainJob(tx, { organisationId: "" as OrganisationId, jobId: job.id, heartbeatMs: 5000 }),
+      undefined,
+    );
     assert.equal(await findJob(tx, job.id), undefined);
     assert.equal(await findJobDetail(tx, job.id), undefined);
     assert.deepEqual((await listJobs(tx, {})).items, []);

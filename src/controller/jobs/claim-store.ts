@@ -77,7 +77,7 @@ type Reach = {
  * The rule itself is placement's; the conditions here only keep what cannot fit from crowding out what can. Of each project
  * the lanes whose turn is oldest come first, so that no project crowds out another.
  */
-const WAITING_LANES = `
+export const WAITING_LANES = `
 with fitting as materialized (
   select l.id, l.requirement, coalesce(l.project_id, '') as project,
          array(select jsonb_build_object('id', j.id, 'turn', extract(epoch from j.turn) * 1000,
@@ -117,7 +117,7 @@ export async function waitingLanes(tx: Tx, reach: Reach, max: number): Promise<r
     }));
 }
 
-const CLAIM = `
+export const CLAIM = `
 with wanted as (
   select * from unnest($1::text[], $2::int[], $3::jsonb[]) as w(lane_id, place, placement)
 ), quota as (
