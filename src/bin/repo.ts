@@ -13,6 +13,7 @@ import {
   readAccess,
   REPO_ALIAS,
   type RepoAccess,
+  type RepoPlace,
   repoPlace,
   sshConfigText,
   writeAccess,
@@ -51,12 +52,12 @@ export async function repoKey(options: RepoKeyOptions, env: Environment): Promis
   const { place } = children;
   if (options.fingerprint !== undefined && !/^SHA256:[A-Za-z0-9+/]{43}$/.test(options.fingerprint))
     throw new Failure("usage", "--fingerprint takes SHA256: and 43 characters, as ssh-keygen -l prints it");
-  const present = options.replace === true ? undefined : readAccess(place);
+  const present = presentAccess(options, place);
   const access = wantedAccess(options, present);
   makeDirectory(root, 0o755);
   makeDirectory(nodeDirectory(root), 0o700);
   makeDirectory(place.directory, 0o700);
-  if (options.replace === true) forgetRepoKey(children);
+  if (options.replace === true) forgetRepoKey(children, present?.host === access.host && present.port === access.port);
   writeAccess(place, access);
   const publicKey = await publicRepoKey(`holdfast@${os.hostname()}`, children);
   if (options.fingerprint !== undefined) await trustHost(access, options.fingerprint, children);
@@ -83,6 +84,16 @@ async function seenKeys(access: RepoAccess, children: ChildOptions): Promise<Pic
   }
 }
 
+/** What says nothing any more is no hindrance to making it anew. */
+function presentAccess({ replace }: RepoKeyOptions, place: RepoPlace): RepoAccess | undefined {
+  try {
+    return readAccess(place);
+  } catch (error) {
+    if (replace === true) return undefined;
+    throw error;
+  }
+}
+
 /** What is given, else what there is. A key belongs to one repository: another one takes --replace. */
 function wantedAccess(options: RepoKeyOptions, present: RepoAccess | undefined): RepoAccess {
   const {
@@ -98,7 +109,7 @@ function wantedAccess(options: RepoKeyOptions, present: RepoAccess | undefined):
     throw new Failure("usage", "the first time the repository must be named", { details: missing });
   }
   const access = checkAccess({ host, port, user, path: repo });
-  if (present !== undefined && accessText(access) !== accessText(present))
+  if (options.replace !== true && present !== undefined && accessText(access) !== accessText(present))
     throw new Failure(
       "conflict",
       `this node's key is for ${accessText(present)}; --replace makes a new one for ${accessText(access)}`,

@@ -82,8 +82,7 @@ export async function fetchCommit(
   const opened = await askService(access, "git-upload-pack", options);
   if (opened.kind === "refused")
     throw new Failure("repo_missing", `the server opens no ${accessText(access)} to this node's key: ${opened.words}`);
-  const listed = (await git.ok("ls-remote", git.remote)).toString("utf8");
-  if (listed === "") return undefined;
+  if (!opened.hasRefs) return undefined;
   const fetched = await git.run(
     "fetch",
     "--quiet",

@@ -44,9 +44,10 @@ async function makeKey(comment: string, options: ChildOptions): Promise<void> {
   }
 }
 
-/** The next one is a new one. */
-export function forgetRepoKey({ place }: ChildOptions): void {
-  for (const file of [place.key, place.knownHosts, place.pulled]) fs.rmSync(file, { force: true });
+/** The next one is a new one. isSameHost: its host key stays trusted. */
+export function forgetRepoKey({ place }: ChildOptions, isSameHost: boolean): void {
+  for (const file of [place.key, place.pulled, ...(isSameHost ? [] : [place.knownHosts])])
+    fs.rmSync(file, { force: true });
   syncDirectory(place.directory);
 }
 

@@ -10,19 +10,21 @@ import { type ChildOptions, lastWords, type Ran, runChild } from "./repo-child.t
 export type RepoService = "git-upload-pack" | "git-receive-pack";
 
 export type Opened =
-  | { readonly kind: "open" }
+  /** hasRefs: false for a repository that is empty. */
+  | { readonly kind: "open"; readonly hasRefs: boolean }
   /** words: the server's own. */
   | { readonly kind: "refused"; readonly words: string };
 
 const SSH_FAULT = 255;
-/** The first packet of a list of refs. */
+/** The first packet of a list of refs; each has the id of its commit before it. */
 const ADVERTISED = /^[0-9a-f]{4}/;
 
 /** Throws repo_host_unknown, repo_host_changed, repo_key_refused, repo_unreachable. */
 export async function askService(access: RepoAccess, service: RepoService, options: ChildOptions): Promise<Opened> {
   const remote = `${service} '${access.path}'`;
   const ran = await runChild(["ssh", "-F", options.place.sshConfig, REPO_ALIAS, remote], options);
-  if (ADVERTISED.test(ran.stdout.subarray(0, 4).toString("latin1"))) return { kind: "open" };
+  const said = ran.stdout.toString("latin1");
+  if (ADVERTISED.test(said)) return { kind: "open", hasRefs: / (?:HEAD|refs\/)/.test(said) };
   if (ran.code === SSH_FAULT || ran.code === null) throw sshFailure(access, ran, options);
   return { kind: "refused", words: lastWords(ran.stderr) };
 }

@@ -49,14 +49,12 @@ function fails(work: Promise<unknown>, code: string, said: RegExp): Promise<void
 }
 
 test("repo-key makes one key on the node, prints its public half and alias, and repo-verify proves fetch and refused push", async (t) => {
-  const { home, server, directory, named } = await prepared(t);
+  const { home, server, directory, named, env } = await prepared(t);
   const none = await home.run(["node", "repo-key"]);
   assert.equal(none.code, 64);
   assert.match(none.stderr, /--host: is missing.*\n.*--repo: is missing/);
   assert.ok(!fs.existsSync(directory));
-  const unset = await home.run(["node", "repo-verify"]);
-  assert.equal(unset.code, 78);
-  assert.match(unset.stderr, /no access to a repository/);
+  await fails(repoVerify({}, env), "repo_unset", /no access to a repository/);
 
   const name = ["--host", named.host, "--port", String(named.port), "--user", named.user, "--repo", named.repo];
   const made = await home.run(["node", "repo-key", ...name]);
@@ -73,14 +71,10 @@ test("repo-key makes one key on the node, prints its public half and alias, and 
   assert.equal(fs.statSync(directory).mode & 0o777, 0o700);
   assert.deepEqual(fs.readdirSync(directory).toSorted(), ["access.json", "key", "ssh_config"]);
 
-  const untrusted = await home.run(["node", "repo-verify"]);
-  assert.equal(untrusted.code, 41, untrusted.stderr);
-  const trusted = await home.run(["node", "repo-key", "--fingerprint", server.fingerprint()]);
-  assert.equal(trusted.code, 0, trusted.stderr);
-  assert.equal(trusted.stdout.split("\n")[0], publicKey, "the key stays");
-  const refused = await home.run(["node", "repo-verify"]);
-  assert.equal(refused.code, 43, refused.stderr);
-  assert.match(refused.stderr, /does not take this node's key for .*Permission denied/);
+  await fails(repoVerify({}, env), "repo_host_unknown", /is not trusted yet, and nothing was sent there/);
+  const trusted = await repoKey({ fingerprint: server.fingerprint() }, env);
+  assert.equal(trusted.publicKey, publicKey, "the key stays");
+  await fails(repoVerify({}, env), "repo_key_refused", /does not take this node's key for .*Permission denied/);
 
   server.allow(publicKey, "read");
   const commit = server.commit({ "scenes.yaml": "version: 1\n" });
@@ -142,7 +136,11 @@ test("another host key, another repository, a server that is away, programs that
   await repoKey({ fingerprint: server.fingerprint() }, env);
   await repoVerify({}, env);
 
-  const other = await repoKey({ ...named, repo: "other.git", replace: true, fingerprint: server.fingerprint() }, env);
+  fs.writeFileSync(path.join(directory, "access.json"), "torn");
+  await fails(repoVerify({}, env), "config_invalid", /access\.json does not say which repository is meant/);
+  await repoKey({ ...named, replace: true, fingerprint: server.fingerprint() }, env);
+  const other = await repoKey({ repo: "other.git", replace: true }, env);
+  assert.ok(other.isHostTrusted, "of the same host");
   await fails(repoVerify({}, env), "repo_key_refused", /Permission denied/);
   server.allow(other.publicKey, "read");
   await fails(repoVerify({}, env), "repo_missing", /opens no other\.git at .*Repository not found/);
