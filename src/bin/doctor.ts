@@ -4,10 +4,12 @@
 
 import fs from "node:fs";
 import path from "node:path";
-import { findPackage } from "../db/embedded-files.ts";
 import { type Device, deviceScanner } from "../devices/devices.ts";
 import { type AgentConfig, agentConfigFile, loadAgentConfig } from "../enrol/agent-config.ts";
 import { whyRefused } from "../enrol/enrol.ts";
+import { readPrivateFile } from "../enrol/private-file.ts";
+import { requireClock } from "../enrol/reach.ts";
+import { expiryOf } from "../sign/certificate.ts";
 import { agentLockFile, credentialFile, loadCredential, nodeDirectory } from "../enrol/node-key.ts";
 import { checkShim, shimPathFor } from "../launcher/shim.ts";
 import type { Check } from "../protocol/access-schema.ts";
@@ -18,6 +20,7 @@ import { systemClock } from "../std/clock.ts";
 import { codeOf, messageOf } from "../std/errors.ts";
 import { lockHolder } from "../std/lock.ts";
 import { type Environment, rootFrom } from "./settings.ts";
+import { trustController } from "./tls.ts";
 import { ownSurroundings } from "./surroundings.ts";
 
 const DISK_FAULT_BYTES = 256 * 2 ** 20;
@@ -76,10 +79,12 @@ function checkDisk(root: string): Check {
   return ok("disk", text);
 }
 
-function checkDatabaseFiles(root: string): Check[] {
+async function checkDatabaseFiles(root: string): Promise<Check[]> {
   const directory = path.join(root, "database");
   const versionFile = path.join(directory, "PG_VERSION");
   if (!fs.existsSync(versionFile)) return [];
+  // Not at the top: a node's installation has no part of the database.
+  const { findPackage } = await import("../db/embedded-files.ts");
   const written = fs.readFileSync(versionFile, "utf8").trim();
   const program = findPackage().version.split(".")[0];
   const holder = lockHolder(path.join(root, "database.lock"));
@@ -154,10 +159,25 @@ async function checkWayUp(root: string, config: AgentConfig): Promise<Check[]> {
         "Else pair again.",
       ),
     ];
+  trustController(root);
+  const clock = await requireClock(config.controllerUrl, systemClock).catch((error: unknown) => error);
+  if (codeOf(clock) === "clock_off") return [fault("clock", messageOf(clock), errorRow("clock_off").advice)];
   const refusal = await whyRefused(config.controllerUrl, credential);
   if (refusal !== undefined)
     return [fault("way to the controller", messageOf(refusal), errorRow(codeOf(refusal)).advice)];
-  return [ok("way to the controller", `${config.controllerUrl} answers and knows this node`)];
+  return [
+    ok("way to the controller", `${config.controllerUrl} answers and knows this node`),
+    ...checkCertificate(root),
+  ];
+}
+
+function checkCertificate(root: string): Check[] {
+  const certificate = readPrivateFile(path.join(nodeDirectory(root), "node.crt"));
+  if (certificate === undefined) return [];
+  const leftMs = expiryOf(certificate) - systemClock.now();
+  const text = `good until ${new Date(expiryOf(certificate)).toISOString()}`;
+  if (leftMs > 0) return [ok("certificate", text)];
+  return [warning("certificate", `it was ${text}`, "The agent asks for a new one every six hours: look at its log.")];
 }
 
 function checkLauncher(): Check {

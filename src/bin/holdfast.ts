@@ -2,6 +2,7 @@
 // The command: puts the terminal together, runs the command tree, and turns what went wrong into one clear line and an exit
 // code. The long-running programs are loaded only when they are asked for.
 
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { type Command, CommanderError } from "commander";
@@ -136,9 +137,20 @@ function complaintOf(error: unknown): Complaint | undefined {
     if (error.exitCode === 0 || error.code === "commander.help") return undefined;
     return { code: "usage", message: error.message.replace(/^error: /, ""), details: [] };
   }
+  if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND" && isNodesInstallation())
+    return {
+      code: "usage",
+      message: "this installation is a node's: controller, up, db, backup and restore are not in it",
+      details: [],
+    };
   // The cause of a known failure is already in its sentence, where a person needs it.
   if (error instanceof Failure && isErrorCode(error.code)) return error;
   return { code: "internal", message: messageOf(error), details: [] };
+}
+
+/** As the bootstrap script leaves it: without the controller's part. */
+function isNodesInstallation(): boolean {
+  return !existsSync(fileURLToPath(new URL("../controller", import.meta.url)));
 }
 
 function complain(error: unknown): number {

@@ -28,16 +28,36 @@ export function addDoctor(program: Command, { terminal, programs, version, setEx
           checks: await programs.checkMachine(options.root === undefined ? {} : { root: options.root }),
         },
       ];
-      if (options.json === true)
-        printJson(terminal, Object.fromEntries(parts.map(({ name, checks }) => [name, checks])));
-      else for (const part of parts) printPart(terminal, part);
-      const all = parts.flatMap(({ checks }) => checks);
-      const count = (state: Check["state"]): number => all.filter((check) => check.state === state).length;
-      if (options.json !== true)
-        terminal.stdout.write(`${all.length} looked at: ${count("fault")} faults, ${count("warning")} warnings.\n`);
-      if (count("fault") > 0) setExitCode(1);
+      print(terminal, parts, options.json === true);
+      if (parts.some(hasFault)) setExitCode(1);
     });
   example(doctor, "holdfast doctor", "holdfast doctor --root /var/lib/holdfast --json");
+}
+
+/** Of the machine alone: it needs no context, so that it works on a node where nobody has a token. */
+export function addNodeDoctor(node: Command, { terminal, programs, setExitCode }: Tree): void {
+  const doctor = printing(node.command("doctor"))
+    .description(
+      "On the node itself: permissions, pairing, clock, the way to the controller, devices; exit code 1 on a fault",
+    )
+    .option("--root <directory>", "where everything of this machine lives (default: HOLDFAST_ROOT)")
+    .action(async ({ root, json }: { root?: string; json?: boolean }) => {
+      const checks = await programs.checkMachine(root === undefined ? {} : { root });
+      const part = { name: "this machine", checks };
+      print(terminal, [part], json === true);
+      if (hasFault(part)) setExitCode(1);
+    });
+  example(doctor, "holdfast node doctor", "holdfast node doctor --root /var/lib/holdfast --json");
+}
+
+const hasFault = ({ checks }: Part): boolean => checks.some(({ state }) => state === "fault");
+
+function print(terminal: Terminal, parts: readonly Part[], isJson: boolean): void {
+  if (isJson) return printJson(terminal, Object.fromEntries(parts.map(({ name, checks }) => [name, checks])));
+  for (const part of parts) printPart(terminal, part);
+  const all = parts.flatMap(({ checks }) => checks);
+  const count = (state: Check["state"]): number => all.filter((check) => check.state === state).length;
+  terminal.stdout.write(`${all.length} looked at: ${count("fault")} faults, ${count("warning")} warnings.\n`);
 }
 
 function printPart(terminal: Terminal, { name, checks }: Part): void {

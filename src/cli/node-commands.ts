@@ -8,6 +8,7 @@ import { CLOCK_OFFSET_WARN_MS } from "../protocol/node.ts";
 import type { Device, Node } from "../protocol/node-schema.ts";
 import { gibibytes } from "../protocol/placement.ts";
 import { Failure } from "../std/errors.ts";
+import { addNodeDoctor } from "./doctor-command.ts";
 import { addPair } from "./pair-command.ts";
 import { example, printing, type Tree } from "./command.ts";
 import { ago, fields, table, visible } from "./table.ts";
@@ -18,6 +19,7 @@ export function addNodeCommands(program: Command, tree: Tree): void {
   const node = program.command("node").description("Machines that run jobs");
   example(node, "holdfast node list", "holdfast node drain anna");
   addPair(node, tree);
+  addNodeDoctor(node, tree);
 
   const list = printing(node.command("list"))
     .description("List nodes")
