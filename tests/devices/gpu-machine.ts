@@ -13,6 +13,7 @@ import { cleanupOf, type Ending } from "../kit/cleanup.ts";
 import { bootSystemd, type Ran, type System } from "../kit/systemd.ts";
 
 const holdfast = fileURLToPath(new URL("../../src/bin/holdfast.ts", import.meta.url));
+const looker = fileURLToPath(new URL("devices-main.ts", import.meta.url));
 const standIn = fileURLToPath(new URL("nvidia-modprobe.c", import.meta.url));
 const PCI = "/sys/bus/pci/devices";
 const ENTROPY = /^0x1af4 0x(1044|1005)$/;
@@ -23,8 +24,10 @@ export type GpuMachine = {
   readonly address: string;
   /** The command, as root or as the account that is named. */
   readonly holdfast: (argv: readonly string[], as?: string) => Ran;
-  /** How the command is started there. */
-  readonly command: readonly string[];
+  /** What status or check, with these accounts, finds; without the command, which is slower. */
+  readonly look: (verb: "status" | "check", wish?: Readonly<Record<string, readonly string[]>>, as?: string) => unknown;
+  /** How that is started there. */
+  readonly lookAt: (verb: "status") => readonly string[];
   /** "660 root:video", or "missing". */
   readonly rights: (node: string) => string;
   /** Makes every node anew as NVIDIA's driver leaves it: open to all. */
@@ -53,12 +56,20 @@ for name in holdfast stranger server; do id -u $name >/dev/null 2>&1 || useradd 
   resetNodes();
   // Types are stripped once, not with each of a hundred commands.
   sh("mkdir -m 1777 /run/compile-cache");
-  const command = ["env", "NODE_COMPILE_CACHE=/run/compile-cache", process.execPath, holdfast];
+  const node = ["env", "NODE_COMPILE_CACHE=/run/compile-cache", process.execPath];
   return {
     system,
     address,
-    command,
-    holdfast: (argv, as) => system.run([...command, ...argv], as === undefined ? {} : { as }),
+    lookAt: (verb) => [...node, looker, verb],
+    look: (verb, wish = {}, as) => {
+      const { stdout, stderr } = system.run(
+        [...node, looker, verb, JSON.stringify(wish)],
+        as === undefined ? {} : { as },
+      );
+      assert.notEqual(stdout, "", stderr);
+      return JSON.parse(stdout);
+    },
+    holdfast: (argv, as) => system.run([...node, holdfast, ...argv], as === undefined ? {} : { as }),
     rights: (node) => system.run(["stat", "-c", "%a %U:%G", node]).stdout.trim() || "missing",
     resetNodes,
     bind: () => {

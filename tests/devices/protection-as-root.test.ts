@@ -6,8 +6,10 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import type { DevicesSeen } from "../../src/cli/programs.ts";
 import type { Guarded } from "../../src/devices/protection.ts";
 import { protectionFiles } from "../../src/devices/protection-text.ts";
+import type { Check } from "../../src/protocol/access-schema.ts";
 import { until } from "../kit/until.ts";
 import { bootGpuMachine, type GpuMachine, NODES } from "./gpu-machine.ts";
 
@@ -34,19 +36,11 @@ const protect = (...argv: readonly string[]): string => {
   return stdout;
 };
 /** What the check finds wrong, a line each. */
-const faults = (...argv: readonly string[]): readonly string[] => {
-  const { code, stdout, stderr } = devices("check", "--json", ...argv);
-  const { isHeld, findings } = JSON.parse(stdout || "{}") as {
-    isHeld: boolean;
-    findings: readonly { name: string; state: string; text: string }[];
-  };
-  assert.equal(code, isHeld ? 0 : 116, stderr);
-  return findings.filter(({ state }) => state === "fault").map(({ name, text }) => `${name}: ${text}`);
-};
-const status = (
-  as?: string,
-): { readonly healed: number; readonly protection: string; readonly devices: readonly Record<string, unknown>[] } =>
-  JSON.parse(holdfast(["devices", "status", "--json"], as).stdout) as ReturnType<typeof status>;
+const faults = (wish: Readonly<Record<string, readonly string[]>> = {}): readonly string[] =>
+  (machine.look("check", wish) as readonly Check[])
+    .filter(({ state }) => state === "fault")
+    .map(({ name, text }) => `${name}: ${text}`);
+const status = (as?: string): DevicesSeen => machine.look("status", {}, as) as DevicesSeen;
 const all = (): readonly string[] => NODES.map((node) => rights(node));
 /** The watch would mend what a test breaks. */
 const unwatched = (work: () => void): void => {
@@ -64,7 +58,9 @@ test("before a protection everybody gets in, and the check fails with a code of 
     all(),
     NODES.map(() => "666 root:root"),
   );
-  assert.match(faults().join("\n"), /protection: this machine's devices are not protected/);
+  const { code, stdout } = devices("check");
+  assert.equal(code, 116);
+  assert.match(stdout, /✗ protection +this machine's devices are not protected/);
 });
 
 test("a dry run prints every file whole and each command, and changes nothing", () => {
@@ -217,8 +213,8 @@ test("D45: nodes that are missing after boot are told, made by the hook with the
   unwatched(() => {
     machine.system.ok("rm", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools");
     const [device] = status("holdfast").devices;
-    assert.equal(device?.["state"], "node-missing");
-    assert.match(String(device?.["reason"]), /\/dev\/nvidia-uvm does not exist/);
+    assert.equal(device?.state, "node-missing");
+    assert.match(String(device?.reason), /\/dev\/nvidia-uvm does not exist/);
     assert.match(faults().join("\n"), /nodes: \/dev\/nvidia-uvm does not exist/);
     machine.bind();
     assert.deepEqual(
@@ -244,21 +240,21 @@ test("slices of MIG become the group's; what configures them stays root's alone"
 
 test("D43: an account that lacks the group reads which node, and exactly which group is missing", () => {
   const [device] = status("stranger").devices;
-  assert.equal(device?.["state"], "unreadable");
+  assert.equal(device?.state, "unreadable");
   assert.match(
-    String(device?.["reason"]),
+    String(device?.reason),
     /^stranger may not open \/dev\/nvidia0 \(mode 0660, group video\): it lacks the group video; usermod -aG video stranger/,
   );
   const [own] = status("holdfast").devices;
-  assert.equal(own?.["state"], "tool-missing", "the nodes open, and there is no nvidia-smi here");
+  assert.equal(own?.state, "tool-missing", "the nodes open, and there is no nvidia-smi here");
   machine.system.ok("chmod", "600", "/dev/nvidiactl");
   const filtered = ["systemd-run", "--quiet", "--pipe", "--wait", "-p", "User=holdfast", "-p", "DevicePolicy=closed"];
-  const inFilter = machine.system.ok(...filtered, ...machine.command, "devices", "status", "--json");
+  const inFilter = machine.system.ok(...filtered, ...machine.lookAt("status"));
   assert.match(inFilter, /holdfast may not open \/dev\/nvidia0: the service it runs in forbids devices/);
   unwatched(() => {
     machine.system.ok("chmod", "600", "/dev/nvidiactl");
     assert.match(
-      String(status("holdfast").devices[0]?.["reason"]),
+      String(status("holdfast").devices[0]?.reason),
       /\/dev\/nvidiactl \(mode 0600, group video\): no group may/,
     );
     machine.system.ok("chmod", "660", "/dev/nvidiactl");
@@ -267,10 +263,10 @@ test("D43: an account that lacks the group reads which node, and exactly which g
 
 test("D46: access by an ACL alone is access", () => {
   machine.system.ok("setfacl", "-m", "u:stranger:rw", ...NODES);
-  assert.equal(status("stranger").devices[0]?.["state"], "tool-missing");
-  assert.match(faults("--denied", "stranger").join("\n"), /denied stranger: gets to \/dev\/nvidia0/);
+  assert.equal(status("stranger").devices[0]?.state, "tool-missing");
+  assert.match(faults({ denied: ["stranger"] }).join("\n"), /denied stranger: gets to \/dev\/nvidia0/);
   machine.system.ok("setfacl", "-b", ...NODES);
-  assert.deepEqual(faults("--denied", "stranger"), []);
+  assert.deepEqual(faults({ denied: ["stranger"] }), []);
 });
 
 test("somebody who was put into the group, an agent with another group, and an account that is not there are faults", () => {
@@ -283,9 +279,7 @@ test("somebody who was put into the group, an agent with another group, and an a
   ]);
   machine.system.ok("gpasswd", "-d", "stranger", "video");
   machine.system.ok("gpasswd", "-d", "holdfast", "render");
-  const wrong = faults("--account", "server", "--account", "nemo", "--denied", "nemo", "--denied", "holdfast").join(
-    "\n",
-  );
+  const wrong = faults({ accounts: ["server", "nemo"], denied: ["nemo", "holdfast"] }).join("\n");
   assert.match(wrong, /account server: may not open \/dev\/nvidia0 \(EACCES\)/);
   assert.match(wrong, /account nemo: there is no such account/);
   assert.match(wrong, /denied nemo: there is no such account, so nothing is proved/);
@@ -357,18 +351,23 @@ test("with nvidia-modprobe locked nobody else runs it; that, too, is taken back"
   assert.match(devices("check").stdout, /account server +opens 4 nodes/);
 });
 
-test("a protection that was cut off is told, completed by the next one, and undone by unprotect", () => {
-  const state = "/etc/holdfast/devices.json";
-  const cutOff = (): void => {
-    machine.system.ok("sed", "-i", 's/"isComplete": true/"isComplete": false/', state);
-    machine.system.ok("rm", RULES);
+test("a protection that is killed in the middle is told, completed by the next one, and undone by unprotect", () => {
+  const killer = "/usr/local/bin/systemctl";
+  fs.writeFileSync(inside(killer), '#!/bin/sh\n[ "$1" = enable ] && kill -9 "$PPID"\nexec /usr/bin/systemctl "$@"\n');
+  const kill = (unit: string): void => {
+    machine.system.ok("chmod", "755", killer);
+    const { code, stdout } = devices("protect", "--deny-unit", unit);
+    assert.notEqual(code, 0);
+    assert.equal(stdout, "");
+    machine.system.ok("chmod", "644", killer);
   };
-  cutOff();
+  kill("one.service");
   assert.match(devices("status").stdout, /cut off before its end/);
   assert.match(faults().join("\n"), /protection: it was cut off before its end/);
-  assert.match(protect(), new RegExp(`wrote ${RULES}`));
+  protect();
   assert.deepEqual(faults(), []);
-  cutOff();
+  kill("two.service");
+  assert.equal(status().protection, "half-done");
   fs.writeFileSync(inside("/etc/udev/rules.d/71-mine.rules"), "# mine\n");
   const { code, stdout } = devices("unprotect");
   assert.equal(code, 0);
