@@ -67,7 +67,7 @@ for name in holdfast stranger server; do id -u $name >/dev/null 2>&1 || useradd 
         as === undefined ? {} : { as },
       );
       assert.notEqual(stdout, "", stderr);
-      return JSON.parse(stdout);
+      return JSON.parse(stdout) as unknown;
     },
     holdfast: (argv, as) => system.run([...node, holdfast, ...argv], as === undefined ? {} : { as }),
     rights: (node) => system.run(["stat", "-c", "%a %U:%G", node]).stdout.trim() || "missing",

@@ -16,7 +16,7 @@ import { bootGpuMachine, type GpuMachine, NODES } from "./gpu-machine.ts";
 let machine: GpuMachine;
 const endings: (() => Promise<void> | void)[] = [];
 before(async () => {
-  machine = await bootGpuMachine({ after: (end) => void endings.push(end as () => Promise<void>) });
+  machine = await bootGpuMachine({ after: (end) => void endings.push(end) });
 });
 after(async () => {
   for (const end of endings) await end();
