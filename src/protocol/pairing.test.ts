@@ -65,7 +65,7 @@ test("online is the controller's word: only a heartbeat after the code was used 
   const paired = pairing({ ...used, phases: reported(["prove", "begun"], ["prove", "done"]) });
   assert.equal(outlookOf(paired, seen(11)).kind, "online");
   assert.equal(outlookOf(paired, seen(9)).kind, "idle", "the machine before it");
-  assert.equal(outlookOf(paired, seen(11, { online: false })).kind, "idle");
+  assert.equal(outlookOf(paired, seen(11, { online: false })).kind, "offline", "it was");
   assert.equal(outlookOf(paired, seen(null)).kind, "idle");
   assert.equal(outlookOf(pairing(), undefined).kind, "waiting");
   assert.equal(outlookOf(pairing({ phases: reported(["fetch", "begun"]) }), undefined).kind, "going");
@@ -92,12 +92,16 @@ test("a failure says what to do, by what the code is still good for", () => {
   assert.match(failed({}, "no_such_code: x").advice, /^What it did/);
 });
 
-test("it is worth a look until its machine is online, its code has ended, or its node is retired", () => {
+test("it is worth a look until its machine was online, its code has ended, or its node is retired", () => {
   const now = Date.parse(at(100));
   assert.equal(isUnderWay(pairing(), undefined, now), true);
   assert.equal(isUnderWay(pairing(), undefined, Date.parse(at(900))), false);
   assert.equal(isUnderWay(pairing({ state: "expired" }), undefined, now), false);
   assert.equal(isUnderWay(pairing({ ...used }), seen(null), now), true);
   assert.equal(isUnderWay(pairing({ ...used }), seen(11), now), false);
+  assert.equal(isUnderWay(pairing({ ...used }), seen(11, { online: false }), now), false, "it was online");
+  const failed = pairing({ ...used, phases: [{ phase: "start", outcome: "failed", detail: "", at: at(20) }] });
+  assert.equal(isUnderWay(failed, seen(15, { online: false }), now), true);
+  assert.equal(isUnderWay(failed, seen(21), now), false, "started by hand");
   assert.equal(isUnderWay(pairing({ ...used }), seen(null, { status: "retired", online: false }), now), false);
 });

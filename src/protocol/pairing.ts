@@ -50,6 +50,8 @@ export type Outlook =
   /** Paired, and the script has ended; nothing starts the agent there by itself. */
   | { readonly kind: "idle" }
   | { readonly kind: "online" }
+  /** It was online since, and is not now. */
+  | { readonly kind: "offline" }
   | { readonly kind: "expired" };
 
 type Seen = Pick<Node, "online" | "lastHeartbeatAt" | "status">;
@@ -64,6 +66,7 @@ export function outlookOf(pairing: Pairing, node: Seen | undefined): Outlook {
     const needsCode = pairing.state !== "waiting";
     return { kind: "failed", phase, text: detail, advice: adviceOf(pairing, detail), needsCode };
   }
+  if (node !== undefined && isAfter(node.lastHeartbeatAt, pairing.usedAt)) return { kind: "offline" };
   if (pairing.state === "expired") return { kind: "expired" };
   if (pairing.state === "paired" && last?.phase === "prove" && last.outcome === "done") return { kind: "idle" };
   return pairing.state === "waiting" && last === undefined ? { kind: "waiting" } : { kind: "going" };
@@ -90,8 +93,9 @@ function adviceOf({ state, name }: Pairing, text: string): string {
   }
 }
 
-/** Worth a look until its machine is online or its code has ended. */
+/** Worth a look until its machine was online or its code has ended. */
 export function isUnderWay(pairing: Pairing, node: Seen | undefined, now: number): boolean {
   if (pairing.state === "expired" || Date.parse(pairing.expiresAt) <= now || node?.status === "retired") return false;
-  return outlookOf(pairing, node).kind !== "online";
+  const { kind } = outlookOf(pairing, node);
+  return kind !== "online" && kind !== "offline";
 }

@@ -32,7 +32,7 @@ export const fast: Partial<ControllerConfig> = {
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 /** What a controller serves beside its API. */
-export type Served = Pick<ControllerOptions, "pageDirectory" | "enrolment">;
+export type Served = Pick<ControllerOptions, "pageDirectory" | "enrolment" | "publicUrl">;
 
 export async function createWorld(t: TestContext, config: Partial<ControllerConfig> = {}, served: Served = {}) {
   const database = await createTestDatabase(t);

@@ -5,14 +5,18 @@
 import path from "node:path";
 import type { TestContext } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
+import type { Enrolment } from "../../src/controller/enrolment.ts";
 import type { Device } from "../../src/protocol/node-schema.ts";
 import { plainEnrolment } from "../kit/enrolment.ts";
+import type { NodeDouble } from "../kit/node-double.ts";
 import { machineWith } from "./enrol-machine.ts";
 import { createWebWorld, type WebWorld } from "./kit.ts";
 
 const GIB = 2 ** 30;
 /** As long as names may be. */
 const LONG = "anna-with-a-name-as-long-as-names-may-be-0123456789-0123456789ab";
+
+const PIN = "sha256//YhKJKSzoTt2b5FP18fvpHo7fJYqQCjAa3HWY3tvRMwE=";
 
 const card: Device = {
   kind: "gpu",
@@ -58,7 +62,7 @@ const devices: Device[] = [
 ];
 
 /** A node that tells devices in every trouble, refuses every job, and whose credential is being replaced. */
-async function troubled(world: WebWorld): Promise<string> {
+async function troubled(world: WebWorld): Promise<NodeDouble> {
   const node = await world.node("carla", { devices, memoryTotalBytes: 128 * GIB, memoryAvailableBytes: 41 * GIB });
   await node.heartbeat();
   await world.admin.call("nodeRotate", { params: { nodeId: node.nodeId } });
@@ -66,23 +70,22 @@ async function troubled(world: WebWorld): Promise<string> {
     node.nodeId,
     "slot /disk2/holdfast: its digest does not fit what this node acknowledged as 4711",
   ]);
-  // It stays online while the pictures are taken.
-  await world.sql("update app.node_heartbeat set at = now() + interval '1 hour' where node_id = $1", [node.nodeId]);
-  return node.nodeId;
+  return node;
 }
 
 type Shapes = Readonly<Record<string, BrowserContextOptions>>;
 
 export async function shootEnrolment(t: TestContext, folder: string, shapes: Shapes): Promise<void> {
-  const enrolment = await plainEnrolment(t);
+  const enrolment: Enrolment = { ...(await plainEnrolment(t)), trust: "fleet", pin: () => PIN };
   for (const [shape, options] of Object.entries(shapes)) {
-    const world = await createWebWorld(t, { enrolment });
+    const world = await createWebWorld(t, { enrolment, publicUrl: "https://box.lan:7440" });
     const trouble = await troubled(world);
     const page = await world.signedIn("/nodes", undefined, options);
     const shoot = (name: string) =>
       page.screenshot({ path: path.join(folder, `${name}-${shape}.png`), fullPage: name.includes("node") });
-    await shootJoining(page, world, shoot);
-    await page.goto(`/nodes/${trouble}`);
+    await shootJoining(page, world, { shoot, name: shape === "phone" ? LONG : "anna" });
+    await trouble.heartbeat();
+    await page.goto(`/nodes/${trouble.nodeId}`);
     await page.getByText("refuses every job").waitFor();
     await page.getByRole("table", { name: "Devices" }).waitFor();
     await shoot("enrol-node");
@@ -93,36 +96,52 @@ export async function shootEnrolment(t: TestContext, folder: string, shapes: Sha
   }
 }
 
-async function shootJoining(page: Page, world: WebWorld, shoot: (name: string) => Promise<unknown>): Promise<void> {
+/** So many seconds ago: phases that took as long as they do. */
+async function tellPhases(world: WebWorld, name: string): Promise<void> {
+  const at = (ago: number): string => new Date(Date.now() - ago * 1000).toISOString();
+  const phases = [
+    { phase: "fetch", outcome: "begun", detail: "", at: at(17) },
+    { phase: "fetch", outcome: "done", detail: "agent 0.1.0 for x64, system layout, on anna.lan", at: at(8.6) },
+    { phase: "install", outcome: "begun", detail: "", at: at(8.6) },
+    { phase: "install", outcome: "done", detail: "/opt/holdfast", at: at(5.2) },
+    { phase: "pair", outcome: "begun", detail: "", at: at(3) },
+  ];
+  await world.sql("update app.pairing_code set phases = $2 where name = $1", [name, JSON.stringify(phases)]);
+}
+
+type Joining = { readonly name: string; readonly shoot: (name: string) => Promise<unknown> };
+
+async function shootJoining(page: Page, world: WebWorld, { name, shoot }: Joining): Promise<void> {
   const outlook = page.locator(".outlook");
   await page.getByRole("button", { name: "Add a machine" }).click();
   await page.getByLabel("Name of the node").fill("carla");
   await page.getByRole("button", { name: "Make a code" }).click();
   await page.getByRole("button", { name: "Take carla over…" }).waitFor();
   await shoot("enrol-taken");
-  await page.getByLabel("Name of the node").fill(LONG);
+  await page.getByLabel("Name of the node").fill(name);
   await page.getByRole("button", { name: "Make a code" }).click();
   await page.getByText("nothing was reported yet").waitFor();
   await shoot("enrol-code");
+  await page.getByText("Read the script first").click();
+  await shoot("enrol-read");
+  await page.getByText("Read the script first").click();
   const { report, pair } = machineWith(world.url, (await page.locator(".secret code").textContent()) ?? "");
-  await report("fetch", "begun");
-  await report("fetch", "done", "agent 0.1.0 for x64, system layout, on anna.lan");
-  await report("install", "begun");
+  await tellPhases(world, name);
   await outlook.getByText("under way").waitFor();
   await outlook.scrollIntoViewIfNeeded();
   await shoot("enrol-going");
   await report(
-    "install",
+    "pair",
     "failed",
     "clock_off: SSL certificate problem: certificate is not yet valid: is the clock of this machine right?",
   );
-  await outlook.getByText("install failed").waitFor();
+  await outlook.getByText("pair failed").waitFor();
   await page.getByRole("button", { name: "Close" }).scrollIntoViewIfNeeded();
   await shoot("enrol-failed");
   await page.keyboard.press("Escape");
   await page.getByRole("table", { name: "Pairings under way" }).waitFor();
   await shoot("enrol-nodes");
-  await page.getByRole("button", { name: `Show how far ${LONG} is` }).click();
+  await page.getByRole("button", { name: `Show how far ${name} is` }).click();
   for (const phase of ["fetch", "install", "pair", "start", "prove"] as const) {
     await report(phase, "begun");
     await report(phase, "done");

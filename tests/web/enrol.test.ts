@@ -35,10 +35,19 @@ const places = (page: Page) =>
     "[...document.querySelectorAll('dialog .secret, dialog .command-line, dialog .code-life, dialog .steps :is(li, strong, .detail), dialog > .buttons')].map((each) => { const { x, y } = each.getBoundingClientRect(); return `${each.tagName} ${Math.round(x)} ${Math.round(y)}`; })",
   );
 
+/** As long as names may be. */
+const LONG = "anna-with-a-name-as-long-as-names-may-be-0123456789-0123456789ab";
+
+/** Pixels that the page, or the dialog in it, is too wide. */
+const excess = (page: Page) =>
+  page.evaluate(
+    "Math.max(...[...document.querySelectorAll('html, dialog')].map((each) => each.scrollWidth - each.clientWidth))",
+  );
+
 test("a machine is added: the code and the command, each phase as it is reported, and the node online, while nothing moves", async (t) => {
   const world = await createWebWorld(t, { enrolment: await plainEnrolment(t) });
   const page = await world.signedIn("/nodes", undefined, { viewport: { width: 360, height: 740 } });
-  const code = await makeCode(page, "anna");
+  const code = await makeCode(page, LONG);
   assert.match(code, /^hfp_/);
   const [command = ""] = await dialog(page).locator(".command-line code").allTextContents();
   assert.match(command, new RegExp(`^curl -fsS ${world.url}/v1/bootstrap.sh \\| sh -s -- --controller ${world.url}$`));
@@ -50,6 +59,7 @@ test("a machine is added: the code and the command, each phase as it is reported
   const [sha256 = ""] = await hash.allTextContents();
   assert.match(sha256, /^[0-9a-f]{64}$/);
   await dialog(page).locator(".command-line").getByText(sha256).waitFor();
+  assert.equal(await excess(page), 0, "no wider than a phone");
   await page.getByText("Read the script first").press("Enter");
   await dialog(page)
     .getByRole("timer")
@@ -80,10 +90,11 @@ test("a machine is added: the code and the command, each phase as it is reported
     .waitFor();
   await dialog(page).getByText("used", { exact: true }).waitFor();
   await node.hello();
-  await alert.getByText("anna is online").waitFor();
+  await alert.getByText("is online").waitFor();
   assert.deepEqual(await places(page), before, "nothing moved");
+  assert.equal(await excess(page), 0, "no wider than a phone");
   await page.getByRole("link", { name: "Open its page" }).click();
-  await page.locator("h1").getByText("anna").waitFor();
+  await page.locator("h1").getByText(LONG).waitFor();
   assert.ok(!(await page.content()).includes(code));
 });
 
@@ -131,7 +142,7 @@ test("a name that is taken is taken over after a question: the new machine is th
 
 test("who closed the dialog finds the pairing in a list with what was heard last, until its code ends; then another is made", async (t) => {
   const world = await createWebWorld(t, { enrolment: await plainEnrolment(t) });
-  const page = await world.signedIn("/nodes");
+  const page = await world.signedIn("/nodes", undefined, { viewport: { width: 360, height: 740 } });
   const code = await makeCode(page, "anna");
   await page.keyboard.press("Escape");
   const row = page.getByRole("table", { name: "Pairings under way" }).getByRole("row").filter({ hasText: "anna" });
@@ -146,6 +157,7 @@ test("who closed the dialog finds the pairing in a list with what was heard last
   await report("install", "failed", "clock_off: the certificate is not yet valid");
   await row.getByText("install failed: clock_off").waitFor();
   await row.locator(".state").getByText("failed").waitFor();
+  assert.equal(await excess(page), 0, "no wider than a phone");
   await button(page, "Show how far anna is").press("Enter");
   await dialog(page).getByText("timedatectl set-ntp true").waitFor();
   assert.equal(await page.getByText(code).count(), 0);
@@ -189,11 +201,13 @@ const devices: Device[] = [
 test("a node's page says what to do about its devices and its boundary, how its credential is replaced, and that it was uninstalled", async (t) => {
   const world = await createWebWorld(t);
   const node = await world.node("anna", { devices });
+  await world.node("berta");
   await world.sql("update app.node set boundary_state = 'untrusted', boundary_why = 'the slots disagree'");
   const page = await world.signedIn(`/nodes/${node.nodeId}`, undefined, { viewport: { width: 360, height: 740 } });
   const attention = page.getByRole("list", { name: "What needs attention" });
   await attention.getByText("node anna refuses every job: the slots disagree").waitFor();
   await attention.getByText("Lost of node anna cannot be used: lost, it fell off the bus").waitFor();
+  assert.equal(await attention.getByText("berta").count(), 0, "what is wrong with others is on their pages");
   const boundary = page.getByRole("region", { name: "Boundary", exact: true });
   await boundary.getByText("the slots disagree").waitFor();
   await boundary.getByText("holdfast boundary reset --i-know-jobs-may-repeat").waitFor();

@@ -141,8 +141,9 @@ function TakeOverQuestion({ target, pair, onMake, onBack, onClose }: TakeOverQue
       <p>
         For a machine that was set up anew, or another one in its place. The machine that uses the code becomes{" "}
         <strong>{name}</strong>: it keeps the name and the history. At that moment the credential of the machine that is{" "}
-        {name} now ends for good, and what it holds ({running} {running === 1 ? "job" : "jobs"}) goes back to the queue.
-        Until then nothing changes.
+        {name} now ends for good
+        {running === 0 ? "" : `, and what it holds (${heldText(running)}) goes back to the queue`}. Until then nothing
+        changes.
       </p>
       {online && (
         <p className="note warn">
@@ -164,4 +165,8 @@ function TakeOverQuestion({ target, pair, onMake, onBack, onClose }: TakeOverQue
       </div>
     </>
   );
+}
+
+function heldText(running: number): string {
+  return running === 1 ? "1 job" : `${running} jobs`;
 }

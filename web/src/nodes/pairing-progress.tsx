@@ -126,6 +126,8 @@ function OutlookText({ outlook, pairing, onNewCode }: ProgressProps & { readonly
           )}
         </>
       );
+    case "offline":
+      return <State tone="warn" text="it was online, and is not now" />;
     case "expired":
       return (
         <>

@@ -23,6 +23,7 @@ const tones: Readonly<Record<Outlook["kind"], Tone>> = {
   failed: "bad",
   idle: "warn",
   online: "good",
+  offline: "warn",
   expired: "gone",
 };
 
