@@ -135,6 +135,14 @@ function artefact(file: string): Artefact {
   return { file, sha256: createHash("sha256").update(fs.readFileSync(file)).digest("hex") };
 }
 
+/** A directory that every account may enter. */
+export function scratch(t: Ending): string {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "scratch-"));
+  fs.chmodSync(directory, 0o755);
+  cleanupOf(t).defer(() => fs.rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
 /** The real runtime, for the one test that is about it. */
 export const realRuntime = process.execPath;
 

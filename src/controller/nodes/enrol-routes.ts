@@ -152,6 +152,16 @@ function nameTaken(name: string, lastSeen: string | null): Failure {
   );
 }
 
+/** The node that got the name while the code waited. */
+async function takenMeanwhile({ db, config }: Context, { organisationId, id }: FoundCode): Promise<Failure> {
+  return db.tenant({ organisationId, scopes: [] }, async (tx) => {
+    const [pairing] = await listPairings(tx, 1, id);
+    const name = pairing?.name ?? notFound("the pairing is gone");
+    const present = await findNodeByName(tx, config.heartbeatMs, name);
+    return nameTaken(name, present?.lastHeartbeatAt ?? null);
+  });
+}
+
 /** The code of the header, looked up. */
 async function codeOf(context: Context, pairingCode: string | undefined): Promise<FoundCode> {
   if (pairingCode === undefined || !SECRET_PATTERN.test(pairingCode)) {
@@ -199,8 +209,8 @@ async function pair(context: Context, { body, pairingCode, address }: Call<"node
       await note(tx, context, { found, result, publicKey: body.publicKey, address });
       return result;
     })
-    .catch((error: unknown) => {
-      if (isUniqueViolation(error, "node_name")) throw nameTaken("this name", null);
+    .catch(async (error: unknown) => {
+      if (isUniqueViolation(error, "node_name")) throw await takenMeanwhile(context, found);
       if (isUniqueViolation(error, "credential_hash_key")) {
         throw new Failure("conflict", "this credential is in use: draw another one for each pairing", { cause: error });
       }
