@@ -53,6 +53,7 @@ const machines = {
     gpu({ vendor: "apple", name: "M4 Max", address: null, unified: true, memoryCapBytes: 128 * 0.75 * GIB }),
   ]),
   quad: facts(256, [card(1, 24), card(2, 24), card(3, 24), card(4, 24)]),
+  mixed: facts(64, [card(1, 48), card(2, 24), card(3, 32)]),
   bare: facts(64),
   unreadable: facts(64, [
     gpu({ name: "RTX 4090", state: "unreadable", unified: null, reason: "this account may not open it" }),
@@ -140,6 +141,9 @@ const table: readonly Row[] = [
     takes: ["host 18", "0000:01:00.0 22 by 0000:01:00.0"],
   },
   { on: "quad", needs: full(40, { needMinBytes: gib(45) }), is: "cpu", takes: ["host 45"] },
+  // Of several that would do, the smallest: a larger need finds the larger one.
+  { on: "mixed", needs: full(20), is: "gpu", takes: ["0000:02:00.0 20 by 0000:02:00.0"] },
+  { on: "mixed", needs: full(30), is: "gpu", takes: ["0000:03:00.0 30 by 0000:03:00.0"] },
   // The processor alone: slow is no reason to exclude, too small is.
   { on: "bare", needs: full(40), is: "cpu" },
   {

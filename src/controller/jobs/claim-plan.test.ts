@@ -72,6 +72,12 @@ test("what has no room now is passed over, and told when a later job took some",
   );
 });
 
+test("one that came later than what was taken was not overtaken, whatever project it is of", () => {
+  const lanes = [lane("b", 12, [9], "p1"), lane("s", 2, [2], "p2")];
+  const plan = planClaim(input({ lanes, holds: [held(8)], lastProject: "p2" }));
+  assert.deepEqual([plan.takes.map((take) => take.laneId), plan.overtaken], [["s"], []]);
+});
+
 test("one claim lends no pool twice", () => {
   assert.equal(taken({ lanes: [lane("a", 5, [1, 2, 3, 4])] }), "aaa");
   assert.equal(taken({ lanes: [lane("a", 5, [1, 2, 3, 4])], holds: [held(2)] }), "aa");
