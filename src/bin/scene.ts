@@ -44,6 +44,7 @@ export async function sceneOperation(
 
 export type OpenScenes = AsyncDisposable & {
   readonly context: Omit<OperationContext, "agentPid">;
+  /** For what runs: what cannot be started now is only noted. */
   readonly registry: () => Registry;
   readonly gateways: GatewayPort;
   readonly servers: Servers;
@@ -80,6 +81,7 @@ export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesO
   });
   const files = new ModelFiles();
   const registry = (): Registry => readRegistry(root, { env: known(env), files });
+  const running = (): Registry => readRegistry(root, { env: known(env), files, isRunning: true });
   const servers = new Servers(launcher, systemClock);
   const gateways = openGateways({ root, launcher, clock: systemClock });
   const learned = new LearnedNeeds(root);
@@ -88,6 +90,7 @@ export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesO
   const scenes = new Scenes({
     root,
     registry,
+    running,
     servers,
     gateways,
     learned,
@@ -98,7 +101,7 @@ export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesO
   });
   return {
     context: { root, scenes, available },
-    registry,
+    registry: running,
     gateways,
     servers,
     learned,

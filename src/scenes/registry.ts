@@ -46,10 +46,17 @@ export type Registry = {
   readonly scenes: ReadonlyMap<string, Scene>;
   readonly gateways: ReadonlyMap<string, Gateway>;
   readonly floorBytes: number | undefined;
+  /** Of models whose command cannot work on this machine now: programs, directories, files of weights. */
+  readonly unready: ReadonlyMap<string, readonly Fault[]>;
 };
 
 /** env: of this process. files: what is known of files of weights; whoever reads again and again keeps it. */
-export type RegistryOptions = { readonly env: Environment; readonly files?: ModelFiles };
+export type RegistryOptions = {
+  readonly env: Environment;
+  readonly files?: ModelFiles;
+  /** What cannot work now is only noted: a file that is being fetched for one model is no fault of those that run. */
+  readonly isRunning?: boolean;
+};
 
 /** Throws scenes_missing and scenes_invalid, with all faults. */
 export function readRegistry(root: string, options: RegistryOptions): Registry {
@@ -76,21 +83,35 @@ function invalid(file: string, faults: readonly Fault[]): Failure {
 
 /** The same for a text. `file`: where it lies, for relative paths and for what people are told. */
 export function parseRegistry(source: string, file: string, options: RegistryOptions): Registry {
-  const { env, files = new ModelFiles() } = options;
+  const { env, files = new ModelFiles(), isRunning = false } = options;
   const text = new SceneText(source, file);
   const written = text.value;
   if (written === undefined) throw invalid(file, text.faults);
   const faults: Fault[] = [];
   const secrets = secretsOf(written, text, faults);
+  const unready = new Map<string, readonly Fault[]>();
   const models = new Map(
-    Object.entries(written.models).map(([name, model]) => [
-      name,
-      resolveModel({ name, model, text, faults, file, files, env, secrets }),
-    ]),
+    Object.entries(written.models).map(([name, model]) => {
+      const resolved = resolveModel({ name, model, text, faults, file, env, secrets });
+      const noted = readyFaults(resolved, text, files);
+      if (noted.length > 0) unready.set(name, noted);
+      if (!isRunning) faults.push(...noted);
+      return [name, resolved];
+    }),
   );
   faults.push(...checkScenes(written, models, text));
   if (faults.length > 0) throw invalid(file, faults);
-  return { file, models, scenes: scenesOf(written), gateways: gatewaysOf(written), floorBytes: bytesOf(written.floor) };
+  const [scenes, gateways, floorBytes] = [scenesOf(written), gatewaysOf(written), bytesOf(written.floor)];
+  return { file, models, scenes, gateways, floorBytes, unready };
+}
+
+function readyFaults(
+  { name, argv, environment, workingDirectory }: Model,
+  text: SceneText,
+  files: ModelFiles,
+): readonly Fault[] {
+  const at = (...steps: readonly (string | number)[]): string => text.place(["models", name, ...steps]);
+  return argumentFaults({ argv, environment, workingDirectory, at, files });
 }
 
 type ModelInput = {
@@ -99,12 +120,11 @@ type ModelInput = {
   readonly text: SceneText;
   readonly faults: Fault[];
   readonly file: string;
-  readonly files: ModelFiles;
   readonly env: Environment;
   readonly secrets: Environment;
 };
 
-function resolveModel({ name, model, text, faults, file, files, env, secrets }: ModelInput): Model {
+function resolveModel({ name, model, text, faults, file, env, secrets }: ModelInput): Model {
   const at = (...steps: readonly (string | number)[]): string => text.place(["models", name, ...steps]);
   const fault = (place: string, problem: string): void => void faults.push({ place, problem });
   const host = model.host ?? "127.0.0.1";
@@ -121,7 +141,6 @@ function resolveModel({ name, model, text, faults, file, files, env, secrets }: 
   const base = path.dirname(file);
   const workingDirectory =
     model.cwd === undefined ? undefined : path.resolve(base, expander.path(model.cwd, at("cwd")));
-  faults.push(...argumentFaults({ argv, environment, workingDirectory, at, files }));
   const marker = markerOf(model.marker);
   const spec = specOf({ argv, environment, workingDirectory, host, port: model.port, health: model.health, marker });
   return {

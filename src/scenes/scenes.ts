@@ -30,6 +30,8 @@ export type ScenesOptions = {
   readonly root: string;
   /** The registry as the file is now. Throws scenes_missing and scenes_invalid. */
   readonly registry: () => Registry;
+  /** The same for what runs already: what cannot be started now is only noted. */
+  readonly running: () => Registry;
   readonly servers: Servers;
   readonly gateways: GatewayPort;
   readonly learned: LearnedNeeds;
@@ -176,7 +178,7 @@ export class Scenes {
   /** How the way back ended. */
   async #restore(name: string | null, job: Job): Promise<{ readonly isBack: boolean; readonly text: string }> {
     try {
-      const registry = this.#options.registry();
+      const registry = this.#options.running();
       if (name === null) {
         await stopAll(this.#tools(job.emit, registry), [...this.state.models.keys()], () => {});
         await this.#options.gateways.set(frontsAll(registry, { kind: "refusing", why: "no scene is active" }));
@@ -201,7 +203,7 @@ export class Scenes {
 
   async #refuseAll(why: string): Promise<void> {
     try {
-      await this.#options.gateways.set(frontsAll(this.#options.registry(), { kind: "refusing", why }));
+      await this.#options.gateways.set(frontsAll(this.#options.running(), { kind: "refusing", why }));
     } catch {
       // A gateway proves what it serves by itself: a broken scene is refused there too.
     }
@@ -213,7 +215,7 @@ export class Scenes {
   }
 
   async #resume(job: Job): Promise<string> {
-    const registry = this.#options.registry();
+    const registry = this.#options.running();
     if (this.ledger.doubt !== undefined) return this.#reportOnly(registry);
     await endOrphans({ servers: this.#options.servers, state: this.state, emit: job.emit }, GRACE_MS);
     const { transition, desired, active, lastKnownGood } = this.state;
@@ -241,10 +243,12 @@ export class Scenes {
   /** Undefined when it is active; else why not. Nothing else is restored. */
   async #bring(name: string, job: Job): Promise<string | undefined> {
     try {
-      const registry = this.#options.registry();
+      const registry = this.#options.running();
       const switching = { registry, scene: findScene(registry, name), isKeptAsIs: true };
       const plan = await this.#plan(switching);
-      if (plan.problems.length > 0) return plan.problems.join("; ");
+      const unready = plan.start.flatMap((model) => registry.unready.get(model) ?? []);
+      const problems = [...plan.problems, ...unready.map(({ place, problem }) => `${place}: ${problem}`)];
+      if (problems.length > 0) return problems.join("; ");
       const isWhole = plan.start.length + plan.stop.length + plan.forget.length === 0;
       if (isWhole && this.state.active === name && this.state.transition === null && this.state.desired === name) {
         await this.#options.gateways.set(frontsOf(registry, switching.scene, this.state));
@@ -344,7 +348,7 @@ export class Scenes {
   /** What runs can be stopped without scenes.yaml too. */
   #registryOrNone(): Registry | undefined {
     try {
-      return this.#options.registry();
+      return this.#options.running();
     } catch {
       return undefined;
     }
@@ -356,24 +360,24 @@ export class Scenes {
 
   /** True on a node without gateways. */
   areGatewaysUp(): Promise<boolean> {
-    return this.#options.registry().gateways.size === 0 ? Promise.resolve(true) : this.#options.gateways.isUp();
+    return this.#options.running().gateways.size === 0 ? Promise.resolve(true) : this.#options.gateways.isUp();
   }
 
   /** Tells the gateways what is healthy now. */
   async serve(unhealthy: ReadonlyMap<string, string>): Promise<void> {
     const { active } = this.state;
     if (active === null || this.#busy !== undefined) return;
-    const registry = this.#options.registry();
+    const registry = this.#options.running();
     const scene = registry.scenes.get(active);
     if (scene !== undefined) await this.#options.gateways.set(frontsOf(registry, scene, this.state, unhealthy));
   }
 
   observe(): Promise<readonly Observed[]> {
-    return observeAll(this.state, this.#options.registry());
+    return observeAll(this.state, this.#options.running());
   }
 
   fronts(): readonly Front[] {
-    const registry = this.#options.registry();
+    const registry = this.#options.running();
     const scene = registry.scenes.get(this.state.active ?? "");
     return scene === undefined ? [] : frontsOf(registry, scene, this.state);
   }

@@ -3,7 +3,9 @@
 // busy is left alone; there is one agent a root, and a root is no other root's business.
 
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import http from "node:http";
+import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { startStub } from "../kit/stub-model.ts";
@@ -48,7 +50,36 @@ test("an agent comes and goes", async (t) => {
   await t.test("case 32: a model that is killed under an agent is started again, and its end is in the log", () =>
     case32(machine, a),
   );
+  await t.test(
+    "a file that is being fetched for another scene keeps no model from being watched and started again",
+    () => fetching(machine, [a, b]),
+  );
 });
+
+async function fetching(machine: SceneMachine, [a = 0, b = 0]: readonly number[]): Promise<void> {
+  const file = path.join(machine.root, "next.gguf");
+  fs.writeFileSync(file, "GGUF");
+  machine.write({
+    models: {
+      ...stub("left", { port: a }),
+      ...stub("right", { port: b }),
+      next: { argv: ["sleep", "60", file], port: a, marker: "next" },
+    },
+    scenes: { both: { models: ["left", "right"], gateways: { main: "left" } }, next: { models: ["next"] } },
+  });
+  const refused = await machine.run("scene", "activate", "next");
+  assert.equal(refused.code, 109, refused.stderr);
+  assert.match(refused.stderr, /next\.gguf is cut off: it has 4 bytes/);
+  const agent = await machine.agent();
+  const pid = pidOf(await machine.status(), "right");
+  await control(b, { exitCode: 1 });
+  await until("it is started again", async () => {
+    const seen = modelOf(await machine.status(), "right");
+    return seen.condition === "healthy" && seen.pid !== pid;
+  });
+  assert.equal(await machine.ask(), "left");
+  await end(agent, "SIGTERM");
+}
 
 async function case21(machine: SceneMachine): Promise<void> {
   const first = await machine.agent();
