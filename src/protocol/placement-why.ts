@@ -115,8 +115,8 @@ function whyNode({ job, holds, reservations }: WhyInput, node: Candidate): WhyNo
 /** Now too little is free: by leases, by strangers, or both. */
 function busyText(machine: Machine, held: readonly WhyHold[], misses: readonly string[]): string {
   const byLeases = held.flatMap((hold) => hold.draws).reduce((sum, draw) => sum + draw.bytes, 0);
-  const pool = machine.pools.get(HOST);
-  const used = pool?.availableBytes == null ? 0 : pool.usableBytes - pool.availableBytes;
+  const { usableBytes = 0, availableBytes = null } = machine.pools.get(HOST) ?? {};
+  const used = availableBytes === null ? 0 : usableBytes - availableBytes;
   const strangers = held.length === 0 && used > 0 ? `, others use ${gibibytes(used)} of its memory` : "";
   return `now: ${misses.join("; ")}; leases hold ${gibibytes(byLeases)}${strangers}`;
 }
