@@ -37,7 +37,7 @@ async function makeKey(comment: string, options: ChildOptions): Promise<void> {
     // The empty passphrase is no secret: the key is used without a person.
     const argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", made];
     const ran = await runChild(argv, options);
-    if (ran.code !== 0) throw new Failure("internal", `ssh-keygen made no key: ${lastWords(ran.stderr)}`);
+    if (ran.code !== 0) throw new Failure("system_call_failed", `ssh-keygen made no key: ${lastWords(ran.stderr)}`);
     writePrivateFile(key, fs.readFileSync(made, "utf8"));
   } finally {
     fs.rmSync(beside, { recursive: true, force: true });

@@ -24,8 +24,8 @@ export type GitServer = {
   readonly fingerprint: () => string;
   /** From now on this public key has this right, and no other key any. */
   readonly allow: (publicKey: string, right: Right) => void;
-  /** Another host key. */
-  readonly changeHostKey: () => Promise<void>;
+  /** Another host key, perhaps of another type. */
+  readonly changeHostKey: (type: "ed25519" | "ecdsa") => Promise<void>;
   readonly stop: () => Promise<void>;
   /** Commits these files, all that there are; a text of another mode: [mode, text]. Returns the commit. */
   readonly commit: (files: Readonly<Record<string, string | readonly [string, string]>>) => string;
@@ -66,9 +66,9 @@ export async function createGitServer(t: Ending): Promise<GitServer> {
     one.kill("SIGTERM");
     await ended;
   };
-  const start = async (): Promise<void> => {
+  const start = async (type: string): Promise<void> => {
     fs.rmSync(at("host"), { force: true });
-    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at("host")]);
+    run(["ssh-keygen", "-q", "-t", type, "-N", "", "-f", at("host")]);
     const child = spawn(SSHD, ["-D", "-e", "-f", at("sshd_config")], { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text));
@@ -82,7 +82,7 @@ export async function createGitServer(t: Ending): Promise<GitServer> {
     await stop();
     fs.rmSync(directory, { recursive: true, force: true });
   });
-  await start();
+  await start("ed25519");
   return {
     port,
     user: os.userInfo().username,
@@ -95,9 +95,9 @@ export async function createGitServer(t: Ending): Promise<GitServer> {
       if (right === "rule") fs.writeFileSync(hook, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
       fs.writeFileSync(at("authorized"), `restrict,command="${at("gate")} ${right} ${bare}" ${publicKey}\n`);
     },
-    changeHostKey: async () => {
+    changeHostKey: async (type) => {
       await stop();
-      await start();
+      await start(type);
     },
     stop,
     commit: (files) => commit(bare, files),

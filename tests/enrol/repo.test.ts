@@ -48,7 +48,7 @@ function fails(work: Promise<unknown>, code: string, said: RegExp): Promise<void
   });
 }
 
-test("repo-key makes one key on the node, prints its public half and alias, and repo-verify proves fetch and refused push", async (t) => {
+test("D35: repo-key makes one key on the node, in files of 0600 only, prints its public half and alias, and repo-verify proves fetch and refused push", async (t) => {
   const { home, server, directory, named, env } = await prepared(t);
   const none = await home.run(["node", "repo-key"]);
   assert.equal(none.code, 64);
@@ -67,7 +67,8 @@ test("repo-key makes one key on the node, prints its public half and alias, and 
   const secret = fs.readFileSync(path.join(directory, "key"), "utf8");
   assert.match(secret, /^-----BEGIN OPENSSH PRIVATE KEY-----/);
   assert.ok(!(made.stdout + made.stderr).includes(secret.split("\n")[2] ?? "?"), "the private half is not printed");
-  assert.equal(fs.statSync(path.join(directory, "key")).mode & 0o777, 0o600);
+  for (const file of fs.readdirSync(directory))
+    assert.equal(fs.statSync(path.join(directory, file)).mode & 0o777, 0o600, file);
   assert.equal(fs.statSync(directory).mode & 0o777, 0o700);
   assert.deepEqual(fs.readdirSync(directory).toSorted(), ["access.json", "key", "ssh_config"]);
 
@@ -131,8 +132,10 @@ test("another host key, another repository, a server that is away, programs that
   await fails(repoKey({}, env), "secret_exposed", /other accounts can reach this secret/);
   fs.chmodSync(key, 0o600);
 
-  await server.changeHostKey();
-  await fails(repoVerify({}, env), "repo_host_changed", /somebody may be in between/);
+  for (const type of ["ed25519", "ecdsa"] as const) {
+    await server.changeHostKey(type);
+    await fails(repoVerify({}, env), "repo_host_changed", /somebody may be in between/);
+  }
   await repoKey({ fingerprint: server.fingerprint() }, env);
   await repoVerify({}, env);
 
