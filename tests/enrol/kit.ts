@@ -31,6 +31,8 @@ import { fast } from "../kit/world.ts";
 
 export type FleetOptions = {
   readonly host?: string;
+  /** By which nodes are told to reach it, where the address is another one. */
+  readonly name?: string;
   /** Plain HTTP; else over TLS with the fleet's own authority. */
   readonly isPlain?: boolean;
   /** A file in place of the agent or of the runtime. */
@@ -89,14 +91,16 @@ async function startFleet(t: Ending, options: FleetOptions, ground: Ground): Pro
   const db = openDatabase({ connection: ground.database.controller, log, clock: systemClock, random: systemRandom });
   cleanupOf(t).defer(() => db[Symbol.asyncDispose]());
   const tls: TlsChoice = { kind: options.isPlain === true ? "off" : "fleet" };
-  const read = keyPairReader(tls, authority, [host]);
+  const read = keyPairReader(tls, authority, [options.name ?? host]);
   let served: KeyPair | undefined;
   const given = enrolmentOf({ fleet: authority, tls, served: () => served });
+  const port = 40_000 + (process.pid % 10_000);
   const controller = await startController({
     db,
     log,
     host,
-    port: 0,
+    port: options.name === undefined ? 0 : port,
+    ...(options.name === undefined ? {} : { publicUrl: `https://${options.name}:${port}` }),
     config: { ...fast, heartbeatMs: 500 },
     enrolment: await handingOut(given, { ...ground.files, ...options }),
     ...(read === undefined ? {} : { keyPair: async () => (served = await read()) }),
