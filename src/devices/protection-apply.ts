@@ -17,7 +17,8 @@ import {
   STATE_FILE,
   UNIT_DIRECTORY,
 } from "./protection.ts";
-import { ALL_UNITS, protectionFiles, type ProtectionFile, unitsFor } from "./protection-text.ts";
+import { listNames } from "./kernel-files.ts";
+import { ALL_UNITS, DROP_IN, HEAL_UNIT, protectionFiles, type ProtectionFile, unitsFor } from "./protection-text.ts";
 import { runTool } from "./tool.ts";
 
 const COMMAND_DEADLINE_MS = 60_000;
@@ -86,9 +87,13 @@ export async function protect(plan: Plan, facts: Facts): Promise<readonly string
   const changes: string[] = [];
   const { protection } = plan;
   const before = readFileOrUndefined(STATE_FILE);
-  const done = JSON.stringify({ ...protection, isComplete: true }, null, 2);
-  if (before !== `${done}\n`)
-    writeFile({ path: STATE_FILE, text: `${JSON.stringify(protection, null, 2)}\n`, mode: 0o644 });
+  const done = stateText({ ...protection, isComplete: true });
+  // Whom it takes out of the group is known until that is done.
+  const underWay = stateText({
+    ...protection,
+    added: [...new Set([...(stateOf(facts)?.added ?? []), ...protection.added])],
+  });
+  if (before !== done) writeFile({ path: STATE_FILE, text: underWay, mode: 0o644 });
   for (const command of plan.first) {
     await run(command);
     changes.push(command.why);
@@ -99,10 +104,11 @@ export async function protect(plan: Plan, facts: Facts): Promise<readonly string
     writeFile(file);
     changes.push(`wrote ${file.path}`);
   }
-  const stales = staleFiles(facts, protection, gid);
+  const stales = staleFiles(facts, protection);
   if (facts.hasSystemd) await disable(stales);
   for (const stale of stales) {
     fs.rmSync(stale);
+    removeEmpty(path.dirname(stale));
     changes.push(`removed ${stale}`);
   }
   const nodesBefore = rightsText(protection);
@@ -114,17 +120,20 @@ export async function protect(plan: Plan, facts: Facts): Promise<readonly string
     const was = nodesBefore.get(node);
     if (was !== rights) changes.push(`${node} is ${rights}, was ${was ?? "missing"}`);
   }
-  if (before !== `${done}\n`) writeFile({ path: STATE_FILE, text: `${done}\n`, mode: 0o644 });
+  if (before !== done) writeFile({ path: STATE_FILE, text: done, mode: 0o644 });
   return changes;
 }
 
-/** Services that are no longer denied. */
-function staleFiles(facts: Facts, protection: Protection, gid: number | undefined): readonly string[] {
-  if (facts.state === undefined || "unreadable" in facts.state) return [];
-  const wanted = new Set(protectionFiles(protection, gid).map((file) => file.path));
-  return protectionFiles(facts.state, gid)
-    .map((file) => file.path)
-    .filter((file) => !wanted.has(file) && readFileOrUndefined(file)?.includes(MARK) === true);
+const stateText = (protection: Protection): string => `${JSON.stringify(protection, null, 2)}\n`;
+
+function stateOf({ state }: Facts): Protection | undefined {
+  return state === undefined || "unreadable" in state ? undefined : state;
+}
+
+/** Of services that are no longer denied, and of cards that are gone. */
+function staleFiles(facts: Facts, protection: Protection): readonly string[] {
+  const wanted = new Set(protectionFiles(protection, 0).map((file) => file.path));
+  return ourFiles(stateOf(facts)).filter((file) => !wanted.has(file));
 }
 
 function rightsText(protection: Protection): ReadonlyMap<string, string> {
@@ -182,7 +191,7 @@ async function run({ argv }: Command): Promise<void> {
 /** Takes back everything that is ours, as far as it is there, also of a protection that was cut off. */
 export async function unprotect(facts: Facts): Promise<readonly string[]> {
   const changes: string[] = [];
-  const state = facts.state === undefined || "unreadable" in facts.state ? undefined : facts.state;
+  const state = stateOf(facts);
   const files = ourFiles(state);
   if (facts.hasSystemd) await disable(files);
   for (const file of files) {
@@ -207,9 +216,15 @@ async function disable(files: readonly string[]): Promise<void> {
   if (units.length > 0) await quietly(["systemctl", "disable", "--now", ...units]);
 }
 
+/** What bears our mark in every place where we write, whatever a protection that was cut off has declared since. */
 function ourFiles(state: Protection | undefined): readonly string[] {
   const nothing = { group: "", devices: [], deniedUnits: [], isDesktopLocked: false };
-  const all = [...protectionFiles(state ?? nothing, 0).map((file) => file.path), HOOK_FILE, RULES_FILE, MODPROBE_FILE];
+  const units = [...ALL_UNITS, HEAL_UNIT].map((unit) => path.join(UNIT_DIRECTORY, unit));
+  const dropIns = listNames(UNIT_DIRECTORY)
+    .filter((name) => name.endsWith(".service.d"))
+    .map((name) => path.join(UNIT_DIRECTORY, name, DROP_IN));
+  const known = protectionFiles(state ?? nothing, 0).map((file) => file.path);
+  const all = [...known, HOOK_FILE, RULES_FILE, MODPROBE_FILE, ...units, ...dropIns];
   return [...new Set(all)].filter((file) => readFileOrUndefined(file)?.includes(MARK) === true);
 }
 

@@ -21,7 +21,9 @@ export type ProtectionFile = { readonly path: string; readonly text: string; rea
 export const BOOT_UNIT = "holdfast-devices.service";
 export const HEAL_PATH_UNIT = "holdfast-devices-heal.path";
 export const HEAL_TIMER_UNIT = "holdfast-devices-heal.timer";
-const HEAL_UNIT = "holdfast-devices-heal.service";
+export const HEAL_UNIT = "holdfast-devices-heal.service";
+/** Of a service that gets no devices, in its directory of settings. */
+export const DROP_IN = "50-holdfast-devices.conf";
 export const ALL_UNITS = [BOOT_UNIT, HEAL_PATH_UNIT, HEAL_TIMER_UNIT] as const;
 
 /** Those that are enabled and started; none where nothing is ours to set. */
@@ -53,7 +55,7 @@ export function protectionFiles(wanted: Wanted, gid: number | undefined): readon
   ];
   return [
     ...(own.length > 0 ? set : []),
-    ...wanted.deniedUnits.map((name) => unit(`${name}.d/50-holdfast-devices.conf`, "[Service]\nPrivateDevices=yes\n")),
+    ...wanted.deniedUnits.map((name) => unit(`${name}.d/${DROP_IN}`, "[Service]\nPrivateDevices=yes\n")),
   ];
 }
 
