@@ -50,7 +50,7 @@ export type Fleet = {
   readonly pair: (name: string, options?: { readonly takeOver?: boolean }) => Promise<PairingCode>;
   /** Another controller of the same fleet, with other files to hand out. */
   readonly beside: (t: Ending, options: FleetOptions) => Promise<Fleet>;
-  readonly files: { readonly agent: string; readonly runtime: string };
+  readonly files: Files;
   readonly stop: () => Promise<void>;
 };
 
@@ -81,7 +81,7 @@ type Ground = {
   readonly authority: Authority;
   readonly admin: Admin;
   /** What a controller hands out unless it is told otherwise. */
-  readonly files: { readonly agent: string; readonly runtime: string };
+  readonly files: Files;
 };
 
 async function startFleet(t: Ending, options: FleetOptions, ground: Ground): Promise<Fleet> {
@@ -94,6 +94,7 @@ async function startFleet(t: Ending, options: FleetOptions, ground: Ground): Pro
   const read = keyPairReader(tls, authority, [options.name ?? host]);
   let served: KeyPair | undefined;
   const given = enrolmentOf({ fleet: authority, tls, served: () => served });
+  const files = { ...ground.files, ...options };
   const port = 40_000 + (process.pid % 10_000);
   const controller = await startController({
     db,
@@ -102,7 +103,7 @@ async function startFleet(t: Ending, options: FleetOptions, ground: Ground): Pro
     port: options.name === undefined ? 0 : port,
     ...(options.name === undefined ? {} : { publicUrl: `https://${options.name}:${port}` }),
     config: { ...fast, heartbeatMs: 500 },
-    enrolment: await handingOut(given, { ...ground.files, ...options }),
+    enrolment: await handingOut(given, files),
     ...(read === undefined ? {} : { keyPair: async () => (served = await read()) }),
   });
   cleanupOf(t).defer(() => controller[Symbol.asyncDispose]());
@@ -116,7 +117,7 @@ async function startFleet(t: Ending, options: FleetOptions, ground: Ground): Pro
     pair: (name, { takeOver = false } = {}) =>
       admin.call("pairingCreate", { body: takeOver ? { name, takeOver } : { name } }),
     beside: (ending, others) => startFleet(ending, others, ground),
-    files: ground.files,
+    files,
     stop: async () => controller[Symbol.asyncDispose](),
   };
 }
@@ -151,12 +152,24 @@ export function scratch(t: Ending): string {
 export const realRuntime = process.execPath;
 
 /** Copies: the bundle of the checkout may be packed anew while the test runs. */
-function filesIn(directory: string): { readonly agent: string; readonly runtime: string } {
+function filesIn(directory: string): Files {
   ensureBundle(process.arch);
   const agent = path.join(directory, "agent.tar.gz");
   fs.copyFileSync(fileURLToPath(new URL(`../../dist/agent-linux-${process.arch}.tar.gz`, import.meta.url)), agent);
   const become = `execv("${realRuntime}", argv); perror("the stand-in"); return 127;`;
   return { agent, runtime: compile(path.join(directory, "node"), become) };
+}
+
+/** For what is about the script alone: an agent of one file, and a runtime that says to be paired with whatever it is told. */
+export function lightFiles(t: Ending): Files {
+  const directory = scratch(t);
+  const bin = path.join(directory, "holdfast/src/bin");
+  fs.mkdirSync(bin, { recursive: true });
+  fs.writeFileSync(path.join(bin, "holdfast.js"), "// the agent\n", { mode: 0o644 });
+  execFileSync("tar", ["-czf", "agent.tar.gz", "holdfast"], { cwd: directory });
+  const body = `char code[99] = ""; if (argc > 2) { if (!fgets(code, 99, stdin)) return 1; }
+    puts(argc > 2 ? "paired as light (node_0) with default" : "v24"); return 0;`;
+  return { agent: path.join(directory, "agent.tar.gz"), runtime: compile(path.join(directory, "node"), body) };
 }
 
 /** A program with this body of main(argc, argv); flags: of the compiler. */

@@ -15,9 +15,12 @@ import { until } from "../kit/until.ts";
 import { wrongClock } from "../kit/wrong-clock.ts";
 import { createHome, type Home, type RunOptions, runCommand } from "./home.ts";
 import { hostilePath, whereIs } from "./hostile-path.ts";
-import { compile, createFleet, scratch } from "./kit.ts";
+import { compile, createFleet, lightFiles, scratch } from "./kit.ts";
 
-const fleet = await createFleet({ after });
+const file = { after };
+const whole = await createFleet(file);
+/** Most of it ends before the agent is run, and needs no real one. */
+const fleet = await whole.beside(file, lightFiles(file));
 const script = await (await fetch(`${fleet.url}/v1/bootstrap.sh`)).text();
 
 /** Runs it, and holds that it fails with these words and leaves nothing behind. */
@@ -51,9 +54,9 @@ test("D5: cut off at every 97th byte and at each of the last, it does nothing; w
   const noting = `#!/bin/sh\necho "$0 $*" >>${directory}/did\n`;
   for (const name of ["curl", "id", "mkdir", "uname", "rm", "cat", "sed", "grep"])
     fs.writeFileSync(path.join(tools, name), noting, { mode: 0o755 });
-  const whole = Buffer.byteLength(script);
-  const cuts = [...Array(Math.ceil(whole / 97)).keys()].map((index) => index * 97);
-  cuts.push(...Array.from({ length: 40 }, (_, index) => whole - 2 - index));
+  const length = Buffer.byteLength(script);
+  const cuts = [...Array(Math.ceil(length / 97)).keys()].map((index) => index * 97);
+  cuts.push(...Array.from({ length: 40 }, (_, index) => length - 2 - index));
   const loop = `while read -r cut; do head -c "$cut" script | PATH=${tools} ${whereIs("dash")} -s -- --controller http://localhost --uninstall --yes; done`;
   spawnSync("sh", ["-c", loop], { cwd: directory, input: cuts.join("\n"), stdio: ["pipe", "ignore", "ignore"] });
   assert.equal(fs.existsSync(path.join(directory, "did")), false, "a part of it started something");
@@ -127,7 +130,7 @@ test("D11, D12: a runtime that cannot run here is named before anything is chang
   ];
   for (const [runtime, words] of kinds) {
     await using ending = new AsyncDisposableStack();
-    const beside = await fleet.beside(endingOf(ending), { runtime });
+    const beside = await fleet.beside(endingOf(ending), { ...fleet.files, runtime });
     const pairing = await beside.pair("anna");
     await refuses(t, pairing, words);
     const shown = await fleet.admin.call("pairingShow", { params: { pairingId: pairing.id } });
@@ -149,8 +152,8 @@ test("D17: without a tool for SHA-256 nothing is fetched, and every tool that is
 });
 
 test("D19, D20, D21: a name that another machine took meanwhile: what to do is said, without a terminal, and nothing stays", async (t) => {
-  const pairing = await fleet.pair("taken");
-  const rival = await fleet.pair("taken");
+  const pairing = await whole.pair("taken");
+  const rival = await whole.pair("taken");
   await pairWith(fleet.url, rival.code, newNodeKey());
   await refuses(t, pairing, /a node named taken exists \(never seen\).*holdfast node pair taken --take-over/);
 });
@@ -161,7 +164,11 @@ test("D26: a code that is unknown, used by another machine, or expired is told a
   await refuses(t, { ...pairing, code: "it's not" }, /holds a character that no pairing code has/);
   await refuses(t, pairing, /there is no pairing code: export HOLDFAST_PAIRING_CODE first/, { withCode: false });
   await pairWith(fleet.url, pairing.code, newNodeKey());
-  await refuses(t, pairing, /this pairing code has enrolled a machine already/);
+  await refuses(
+    t,
+    { ...pairing, commands: (await whole.pair("any")).commands },
+    /this pairing code has enrolled a machine already/,
+  );
   const old = await fleet.pair("late");
   await fleet.sql("update app.pairing_code set expires_at = now() - interval '1 second' where id = $1", [old.id]);
   await refuses(t, old, /pairing_code_expired: /);
@@ -201,7 +208,7 @@ test("D26: another server behind the address, another authority, a dead port and
 });
 
 test("D26: a clock that is off is named as that, and the code can still be used", async (t) => {
-  const pairing = await fleet.pair("clocked");
+  const pairing = await whole.pair("clocked");
   const clock = Object.entries(wrongClock("+20y")).map(([name, text]) => `'${name}=${text}'`);
   await refuses(
     t,

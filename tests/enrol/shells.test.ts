@@ -5,16 +5,18 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
 import type { PairingCode } from "../../src/protocol/enrol-schema.ts";
-import { cleanupOf, type Ending } from "../kit/cleanup.ts";
-import { createHome, type Finished, type Home, type RunOptions } from "./home.ts";
+import type { Ending } from "../kit/cleanup.ts";
+import { createHome, type Home } from "./home.ts";
 import { hostilePath, whereIs } from "./hostile-path.ts";
-import { createFleet } from "./kit.ts";
+import { createFleet, lightFiles, scratch } from "./kit.ts";
 
-const fleet = await createFleet({ after });
+const file = { after };
+const fleet = await createFleet(file);
+/** What is about shells needs no real agent. */
+const light = await fleet.beside(file, lightFiles(file));
 
 /** What a run leaves, apart from the agent's own tree. */
 const LEFT: Readonly<Record<string, string>> = {
@@ -41,75 +43,124 @@ const LEFT: Readonly<Record<string, string>> = {
 
 const isOfTree = (file: string): boolean => file.includes("holdfast-agent/agent/");
 
+function modesOf(home: Home): Readonly<Record<string, string>> {
+  const own = [...home.look()].filter(([file]) => !isOfTree(file));
+  return Object.fromEntries(own.map(([file, look]) => [file, look.split(" ")[0] ?? ""] as const).toSorted());
+}
+
 function assertLeft(home: Home): void {
-  const seen = [...home.look()];
-  const own = seen.filter(([file]) => !isOfTree(file)).map(([file, look]) => [file, look.split(" ")[0]] as const);
-  assert.deepEqual(Object.fromEntries(own.toSorted()), LEFT);
-  const odd = seen.filter(([file, look]) => isOfTree(file) && !/^(d755|-644|-755) /.test(look));
+  assert.deepEqual(modesOf(home), LEFT);
+  const odd = [...home.look()].filter(([file, look]) => isOfTree(file) && !/^(d755|-644|-755) /.test(look));
   assert.deepEqual(odd, [], "the agent is for everybody to read, and for nobody to write");
 }
 
-type Enrolled = { readonly home: Home; readonly pairing: PairingCode; readonly ran: Finished };
-
-/** By this shell, with the tools of POSIX alone, each of which reads standard input where it may. */
-async function enrolBy(t: Ending, shell: string, options: RunOptions = {}): Promise<Enrolled> {
+/** In a home of its own, with the real agent. */
+async function enrolled(t: Ending, name: string): Promise<{ readonly home: Home; readonly pairing: PairingCode }> {
   const home = createHome(t);
-  const pairing = await fleet.pair(`by-${shell}`);
-  const [program = "", ...applet] = shell.split("-");
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "tools-"));
-  fs.chmodSync(directory, 0o755);
-  cleanupOf(t).defer(() => fs.rmSync(directory, { recursive: true }));
-  const tools = hostilePath(path.join(directory, "bin"));
-  const by = ["env", `PATH=${tools}`, whereIs(program), ...applet].join(" ");
-  const ran = await home.run(pairing, { ...options, shell: by });
-  assert.equal(ran.code, 0, ran.all);
-  assert.equal(ran.stderr, "");
-  assert.match(ran.stdout, new RegExp(`paired as by-${shell} \\(node_`));
-  assertLeft(home);
-  return { home, pairing, ran };
+  const pairing = await fleet.pair(name);
+  const ran = await home.run(pairing);
+  assert.match(ran.stdout, new RegExp(`paired as ${name} \\(node_`), ran.all);
+  return { home, pairing };
 }
 
-test("D1, D4, D13: dash under umask 000; run again it changes nothing, and what was edited by hand survives (D8)", async (t) => {
-  const { home, pairing } = await enrolBy(t, "dash", { before: "umask 000" });
+const shells = {
+  dash: "000",
+  bash: "022",
+  "busybox ash": "027",
+  mksh: "077",
+  yash: "022",
+  ksh93: "000",
+};
+
+for (const [shell, umask] of Object.entries(shells)) {
+  const name = `D1, D4, D13: by ${shell} under umask ${umask}, with the tools of POSIX alone, which read standard input where they may: the same files with the same modes, and taken away again`;
+  test(name, async (t) => {
+    const home = createHome(t);
+    const [program = "", ...applet] = shell.split(" ");
+    const tools = hostilePath(path.join(scratch(t), "bin"));
+    const by = ["env", `PATH=${tools}`, whereIs(program), ...applet].join(" ");
+    const ran = await home.run(await light.pair("light"), { shell: by, before: `umask ${umask}` });
+    assert.equal(ran.code, 0, ran.all);
+    assert.equal(ran.stderr, "");
+    assert.match(ran.stdout, /paired as light \(node_0\)/);
+    const modes = modesOf(home);
+    const paired = Object.entries(LEFT).filter(([file]) => !/node\/(?!trust)/.test(file.replace("runtime/node", "")));
+    assert.deepEqual(modes, Object.fromEntries(paired));
+    const gone = await home.command(`umask ${umask}; ${by} ${home.prefix}/bootstrap.sh --uninstall --yes --purge <&-`);
+    assert.equal(gone.code, 0, gone.all);
+    assert.deepEqual([...home.look().keys()].toSorted(), [".config", ".local", ".local/share"]);
+  });
+}
+
+test("D8, D18: run again it changes nothing; what was edited by hand survives; what is damaged is mended, also by a newer agent", async (t) => {
+  const { home, pairing } = await enrolled(t, "anna");
+  assertLeft(home);
   const settings = path.join(home.directory, ".config/holdfast/agent.env");
-  const edited = '# mine\nHOLDFAST_LOG_LEVEL=debug\nNO_PROXY=10.0.0.0/8, $(touch /tmp/holdfast-was-run) box.lan\n"\n';
-  fs.writeFileSync(settings, edited);
+  fs.writeFileSync(settings, '# mine\nNO_PROXY=10.0.0.0/8, $(touch /tmp/holdfast-was-run) box.lan\n"\n');
   const before = home.look();
-  const again = await home.command(`umask 000; sh ${home.prefix}/bootstrap.sh </dev/null`, {
+  const again = await home.command(`umask 000; sh ${home.prefix}/bootstrap.sh`, {
     HOLDFAST_PAIRING_CODE: pairing.code,
     no_proxy: "other.lan",
   });
-  assert.equal(again.code, 0, again.all);
-  assert.match(again.stdout, /paired already, as by-dash[\s\S]*Everything was as it should be\./);
+  assert.match(again.stdout, /paired already, as anna[\s\S]*Everything was as it should be\./, again.all);
   assert.deepEqual(home.look(), before);
   assert.equal(fs.existsSync("/tmp/holdfast-was-run"), false, "settings are read, never run");
-});
 
-test("D1, D4, D13: bash under umask 022; a newer agent replaces the old one, says so, and the pairing stays", async (t) => {
-  const { home } = await enrolBy(t, "bash", { before: "umask 022" });
+  for (const file of ["bootstrap.sh", "agent.sha256", "agent/src/bin/holdfast.ts"])
+    fs.writeFileSync(path.join(home.prefix, file), "damaged");
   const newer = await fleet.beside(t, { agent: newerAgent(t), version: "9.9.9" });
-  const credential = fs.readFileSync(path.join(home.root, "node/credential"));
-  const script = path.join(home.directory, "newer.sh");
-  fs.writeFileSync(script, await textOf(`${newer.url}/v1/bootstrap.sh`));
-  const updated = await home.command(`sh ${script} --controller ${newer.url}`);
-  assert.equal(updated.code, 0, updated.all);
-  assert.match(updated.stdout, /agent 9\.9\.9 in [\s\S]*paired already, as by-bash[\s\S]*Done\./);
-  assert.doesNotMatch(updated.stdout, /runtime in/);
+  const mended = await home.run(await newer.pair("unused"), { withCode: false });
+  assert.match(mended.stdout, /agent 9\.9\.9 in [\s\S]*paired already, as anna[\s\S]*Done\./, mended.all);
+  assert.doesNotMatch(mended.stdout, /runtime in/);
   assert.ok(fs.existsSync(path.join(home.prefix, "agent/NEWER")));
-  assert.deepEqual(fs.readFileSync(path.join(home.root, "node/credential")), credential);
+  const kept = (looked: ReadonlyMap<string, string>) =>
+    ["credential", "node.key"].map((file) => looked.get(`.local/share/holdfast/node/${file}`));
+  assert.deepEqual(kept(home.look()), kept(before), "the pairing stays");
   assert.match(fs.readFileSync(path.join(home.root, "node/agent.json"), "utf8"), new RegExp(newer.url));
 });
 
-test("D1, D4, D13, D16: busybox under umask 027; uninstalled twice: what is ours goes, what is not stays, and the controller shows it", async (t) => {
-  const { home } = await enrolBy(t, "busybox-ash", { before: "umask 027" });
+test("D18, D19: with the pairing damaged, too, it says so; a code that takes the node over mends it, and uninstalling works with all of it damaged", async (t) => {
+  const { home } = await enrolled(t, "berta");
+  fs.chmodSync(`${home.prefix}/agent/package.json`, 0);
+  fs.writeFileSync(path.join(home.prefix, "runtime/node"), "damaged");
+  for (const file of ["trust.pem", "agent.json", "credential"])
+    fs.writeFileSync(path.join(home.root, "node", file), "damaged");
+  const refused = await home.run(await fleet.pair("another"), { withCode: false });
+  assert.equal(refused.code, 1, "its credential is gone, and there is no code");
+  const mended = await home.run(await fleet.pair("berta", { takeOver: true }));
+  assert.match(mended.stdout, /agent 0\S* in [\s\S]*runtime in [\s\S]*paired as berta/, mended.all);
+  assertLeft(home);
+  for (const file of filesOf(home.directory)) if (!isOfTree(file)) fs.writeFileSync(file, "damaged");
+  const script = path.join(home.directory, "b.sh");
+  fs.writeFileSync(script, await (await fetch(`${fleet.url}/v1/bootstrap.sh`)).text());
+  const gone = await home.command(`sh ${script} --uninstall --yes --purge`);
+  assert.equal(gone.code, 0, gone.all);
+  assert.deepEqual(filesOf(home.directory), [script]);
+});
+
+test("D16, D26: a retired node is told so; uninstalled twice: what is ours goes, what is not stays, and the controller shows it", async (t) => {
+  const { home } = await enrolled(t, "carla");
   fs.writeFileSync(path.join(home.directory, ".config/mine"), "mine");
   fs.writeFileSync(path.join(home.root, "scenes.yaml"), "mine too");
   const planned = await home.again("--uninstall", "--dry-run");
   assert.match(planned.stdout, /To be removed: .*\nNothing was changed\./);
-  assert.equal((await home.again("--uninstall")).code, 1, "there is no terminal to ask on");
+  assert.match((await home.again("--uninstall")).stderr, /There is no terminal to ask on: say --yes/);
   const script = fs.readFileSync(`${home.prefix}/bootstrap.sh`, "utf8");
-  const first = await home.again("--uninstall", "--yes", "--purge");
-  assert.equal(first.code, 0, first.all);
+  const first = await home.again("--uninstall", "--yes");
+  assert.match(
+    first.stdout,
+    /the controller was told that carla is uninstalled[\s\S]*the node's data stays/,
+    first.all,
+  );
+  assert.equal(fs.existsSync(home.prefix), false);
+  const node = (await fleet.admin.call("nodeList", {})).items.find(({ name }) => name === "carla");
+  assert.ok(node?.leftAt, "the controller knows when it left");
+  fs.writeFileSync(path.join(home.directory, "b.sh"), script);
+  await fleet.admin.call("nodeRetire", { params: { nodeId: node.id } });
+  const retired = await home.command("sh $HOME/b.sh --no-start");
+  assert.match(retired.stderr, /the credential is unknown, expired or revoked/);
+  const second = await home.command("sh $HOME/b.sh --uninstall --yes --purge");
+  assert.equal(second.code, 0, second.all);
   const left = [
     ".config",
     ".config/mine",
@@ -117,21 +168,12 @@ test("D1, D4, D13, D16: busybox under umask 027; uninstalled twice: what is ours
     ".local/share",
     ".local/share/holdfast",
     ".local/share/holdfast/scenes.yaml",
+    "b.sh",
   ];
   assert.deepEqual([...home.look().keys()].toSorted(), left);
-  assert.match(
-    first.stdout,
-    /the controller was told that by-busybox-ash is uninstalled[\s\S]*holds more than a node's data and stays/,
-  );
-  const { items } = await fleet.admin.call("nodeList", {});
-  const node = items.find(({ name }) => name === "by-busybox-ash");
-  assert.ok(node?.leftAt, "the controller knows when it left");
-  fs.writeFileSync(path.join(home.directory, "b.sh"), script);
-  const second = await home.command("sh $HOME/b.sh --uninstall --yes --purge");
-  assert.equal(second.code, 0, second.all);
 });
 
-test("D1, D4, D13, D31, D32: mksh under umask 077: no argv and no environment of any process that it starts holds a secret, and no file is born open", async (t) => {
+test("D31, D32: by mksh, no argv and no environment of any process that it starts holds a secret, and no file is born open", async (t) => {
   const home = createHome(t);
   const pairing = await fleet.pair("by-mksh");
   const trace = path.join(home.directory, "trace");
@@ -169,39 +211,6 @@ test("D1, D4, D13, D31, D32: mksh under umask 077: no argv and no environment of
       if (fs.readFileSync(file, "latin1").includes(secret)) assert.equal(fs.statSync(file).mode & 0o077, 0, file);
 });
 
-test("D1, D4, D13, D18: yash under umask 022; with every file of ours damaged the command mends them, with a code as the pairing is gone, and uninstalling works", async (t) => {
-  const { home } = await enrolBy(t, "yash", { before: "umask 022" });
-  fs.chmodSync(`${home.prefix}/agent/package.json`, 0);
-  for (const file of ["runtime/node", "bootstrap.sh", "agent/src/bin/holdfast.ts"])
-    fs.writeFileSync(path.join(home.prefix, file), "damaged");
-  for (const file of ["trust.pem", "agent.json", "credential"])
-    fs.writeFileSync(path.join(home.root, "node", file), "damaged");
-  const refused = await home.run(await fleet.pair("another"), { withCode: false });
-  assert.equal(refused.code, 1, "its credential is gone, and there is no code");
-  const mended = await home.run(await fleet.pair("by-yash", { takeOver: true }));
-  assert.match(mended.stdout, /agent 0\S* in [\s\S]*runtime in [\s\S]*paired as by-yash/, mended.all);
-  assertLeft(home);
-  for (const file of filesOf(home.directory)) if (!isOfTree(file)) fs.writeFileSync(file, "damaged");
-  const script = path.join(home.directory, "b.sh");
-  fs.writeFileSync(script, await textOf(`${fleet.url}/v1/bootstrap.sh`));
-  const gone = await home.command(`sh ${script} --uninstall --yes --purge`);
-  assert.equal(gone.code, 0, gone.all);
-  assert.deepEqual(filesOf(home.directory), [script]);
-});
-
-test("D1, D4, D13, D26: ksh93 under umask 000; a node that was retired meanwhile is told so within seconds, and nothing changes", async (t) => {
-  const { home } = await enrolBy(t, "ksh93", { before: "umask 000" });
-  const { items } = await fleet.admin.call("nodeList", {});
-  const node = items.find(({ name }) => name === "by-ksh93");
-  assert.ok(node);
-  await fleet.admin.call("nodeRetire", { params: { nodeId: node.id } });
-  const before = home.look();
-  const refused = await home.again();
-  assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /the credential is unknown, expired or revoked/);
-  assert.deepEqual(home.look(), before);
-});
-
 function filesOf(directory: string): readonly string[] {
   return fs
     .readdirSync(directory, { recursive: true, withFileTypes: true })
@@ -209,14 +218,9 @@ function filesOf(directory: string): readonly string[] {
     .map((entry) => path.join(entry.parentPath, entry.name));
 }
 
-async function textOf(url: string): Promise<string> {
-  return (await fetch(url)).text();
-}
-
 /** The same agent with one file more. */
 function newerAgent(t: Ending): string {
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "newer-"));
-  cleanupOf(t).defer(() => fs.rmSync(directory, { recursive: true }));
+  const directory = scratch(t);
   fs.mkdirSync(path.join(directory, "holdfast"));
   fs.writeFileSync(path.join(directory, "holdfast/NEWER"), "");
   const pack = 'gzip -dc "$1" > agent.tar && tar -rf agent.tar holdfast/NEWER && gzip -1 agent.tar';
