@@ -153,7 +153,12 @@ export const errorTable = {
   devices_open: row(0, "never", 116, "Look at each line of holdfast devices check; it says what to do."),
   // The access of a node to one repository
   repo_unset: row(0, "never", 78, "Make it with: holdfast node repo-key --host HOST --repo PATH"),
-  repo_tool_missing: row(0, "never", 40, "Install it; keys are made by ssh-keygen, and ssh and git reach the repository."),
+  repo_tool_missing: row(
+    0,
+    "never",
+    40,
+    "Install it; keys are made by ssh-keygen, and ssh and git reach the repository.",
+  ),
   repo_host_unknown: row(
     0,
     "never",
@@ -175,7 +180,12 @@ export const errorTable = {
   repo_missing: row(0, "never", 44, "Check the name there, and that the key may read it."),
   repo_push_allowed: row(0, "never", 45, "Take the right to write from this key on the server, then verify again."),
   repo_unreachable: row(0, "later", 46, "Check the address, the network and what the server says."),
-  repo_file_changed: row(0, "never", 76, "Look at the difference; holdfast scene pull --replace keeps the old one beside it."),
+  repo_file_changed: row(
+    0,
+    "never",
+    76,
+    "Look at the difference; holdfast scene pull --replace keeps the old one beside it.",
+  ),
   secret_exposed: row(0, "never", 78, "Run chmod 600 on the file that is named, and consider its secret known."),
   engine_missing: row(0, "never", 120, "Run npm install --include=optional; only samples need it."),
   model_unusable: row(0, "never", 121, "Name a model file; make one with: holdfast sample write NAME --out FILE"),

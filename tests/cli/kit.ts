@@ -12,6 +12,38 @@ import type { World } from "../kit/world.ts";
 
 const notHere = (): Promise<never> => Promise.reject(new Error("this test starts no program"));
 
+/** Programs that no test of the tree alone starts. */
+const IDLE = {
+  gatewayMetrics: notHere,
+  showBoundary: notHere,
+  resetBoundary: notHere,
+  devicesStatus: notHere,
+  protectDevices: notHere,
+  unprotectDevices: notHere,
+  checkDevices: notHere,
+  checkMachine: notHere,
+  dbMigrate: notHere,
+  dbStatus: notHere,
+  backup: notHere,
+  restore: notHere,
+  launchList: notHere,
+  launchShow: notHere,
+  launchStop: notHere,
+  scene: notHere,
+  sceneList: notHere,
+  sceneInit: notHere,
+  sceneImport: notHere,
+  sceneVerify: notHere,
+  sceneLogs: notHere,
+  repoKey: notHere,
+  repoVerify: notHere,
+  scenePull: notHere,
+  agentUnit: notHere,
+  upgradeCheck: notHere,
+  writeSample: notHere,
+  serveSample: notHere,
+} as const;
+
 export type Tree = {
   readonly program: Command;
   /** Parses these arguments and returns what was printed (as standard error, commander's sentence too), and commander's exit code if it ended the parse. */
@@ -28,40 +60,13 @@ export function createTree(env: Readonly<Record<string, string>> = {}): Tree {
     return Promise.resolve(0);
   };
   const programs: Programs = {
+    ...IDLE,
     up: record,
     controller: record,
     agent: record,
     enrol: async () => "paired",
     gateway: record,
-    gatewayMetrics: notHere,
     controllerUnit: (options) => JSON.stringify(options),
-    showBoundary: notHere,
-    resetBoundary: notHere,
-    devicesStatus: notHere,
-    protectDevices: notHere,
-    unprotectDevices: notHere,
-    checkDevices: notHere,
-    checkMachine: notHere,
-    dbMigrate: notHere,
-    dbStatus: notHere,
-    backup: notHere,
-    restore: notHere,
-    launchList: notHere,
-    launchShow: notHere,
-    launchStop: notHere,
-    scene: notHere,
-    sceneList: notHere,
-    sceneInit: notHere,
-    sceneImport: notHere,
-    sceneVerify: notHere,
-    sceneLogs: notHere,
-    repoKey: notHere,
-    repoVerify: notHere,
-    scenePull: notHere,
-    agentUnit: notHere,
-    upgradeCheck: notHere,
-    writeSample: notHere,
-    serveSample: notHere,
   };
   const output = (stream: "stdout" | "stderr") => ({
     write: (text: string): void => {
