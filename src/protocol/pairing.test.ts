@@ -83,6 +83,7 @@ test("a failure says what to do, by what the code is still good for", () => {
   const waiting = failed({}, "the disk is full");
   assert.match(waiting.advice, /run the command again: the code is still good/);
   assert.equal(waiting.needsCode, false);
+  assert.equal(failed(used, "it is down").needsCode, true);
   assert.match(failed(used, "it is down").advice, /the code is used: mend that, then take anna over/);
   assert.match(failed({ state: "expired" }, "x").advice, /has expired: mend that, then make a new one/);
   assert.match(

@@ -145,13 +145,15 @@ test("who closed the dialog finds the pairing in a list with what was heard last
   const page = await world.signedIn("/nodes", undefined, { viewport: { width: 360, height: 740 } });
   const code = await makeCode(page, "anna");
   await page.keyboard.press("Escape");
-  const row = page.getByRole("table", { name: "Pairings under way" }).getByRole("row").filter({ hasText: "anna" });
+  const rowOf = (name: string) =>
+    page.getByRole("table", { name: "Pairings under way" }).getByRole("row").filter({ hasText: name });
+  const row = rowOf("anna");
   await row.getByText("waiting").waitFor();
   await row
     .getByRole("timer")
     .getByText(/^1[45]:\d\d$/)
     .waitFor();
-  const { report } = machineWith(world.url, code);
+  const { report, pair } = machineWith(world.url, code);
   await report("install", "begun");
   await row.getByText("install begun").waitFor();
   await report("install", "failed", "clock_off: the certificate is not yet valid");
@@ -161,6 +163,10 @@ test("who closed the dialog finds the pairing in a list with what was heard last
   await button(page, "Show how far anna is").press("Enter");
   await dialog(page).getByText("timedatectl set-ntp true").waitFor();
   assert.equal(await page.getByText(code).count(), 0);
+  await report("install", "begun");
+  await (await pair()).hello();
+  await dialog(page).getByText("is online").waitFor();
+  await row.waitFor({ state: "detached" });
   await page.keyboard.press("Escape");
 
   const other = await makeCode(page, "berta");
@@ -172,7 +178,7 @@ test("who closed the dialog finds the pairing in a list with what was heard last
   await world.sql("update app.pairing_code set expires_at = now()");
   await dialog(page).getByText("expired", { exact: true }).waitFor();
   await dialog(page).getByText("the code expired before anybody used it").waitFor();
-  await row.waitFor({ state: "detached" });
+  await rowOf("berta").waitFor({ state: "detached" });
   await button(page, "Make a new code").press("Enter");
   await dialog(page).getByText("nothing was reported yet").waitFor();
   assert.notEqual(await shownCode(page), other);
