@@ -5,7 +5,13 @@
 import fs from "node:fs";
 import { errorBody } from "../src/protocol/common-schema.ts";
 import { errorRow, type ErrorCode } from "../src/protocol/errors.ts";
-import { commonErrors, nodeErrors, IDEMPOTENCY_HEADER, PAIRING_CODE_HEADER, type Route } from "../src/protocol/route.ts";
+import {
+  commonErrors,
+  nodeErrors,
+  IDEMPOTENCY_HEADER,
+  PAIRING_CODE_HEADER,
+  type Route,
+} from "../src/protocol/route.ts";
 import { routes } from "../src/protocol/routes.ts";
 
 const FILE = new URL("../openapi.json", import.meta.url);

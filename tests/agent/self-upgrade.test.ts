@@ -19,7 +19,7 @@ import { readProcessStat } from "../../src/std/process.ts";
 import { ensureBundle } from "../../tools/bundle.ts";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { until } from "../kit/until.ts";
-import { createWorld } from "../kit/world.ts";
+import { createWorld, type World } from "../kit/world.ts";
 
 const checkout = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -66,8 +66,15 @@ async function createSite(t: TestContext): Promise<Site> {
   };
 }
 
-test("an agent takes the release that its controller hands out in the same process, its job runs on; one that dies, hangs or is never online is left again", async (t) => {
-  const site = await createSite(t);
+type Fleet = {
+  readonly world: World;
+  readonly said: () => string;
+  readonly start: (trialMs: number) => ChildProcess;
+  readonly online: (version: string) => Promise<unknown>;
+};
+
+/** A controller that hands out what the site has, and whoever starts the installed agent on it. */
+async function createFleet(t: TestContext, site: Site): Promise<Fleet> {
   const world = await createWorld(t, { heartbeatMs: 200 }, { enrolment: site.enrolment });
   const { code } = await world.admin.call("pairingCreate", { body: { name: "anna" } });
   const agents: ChildProcess[] = [];
@@ -87,16 +94,21 @@ test("an agent takes the release that its controller hands out in the same proce
     agents.push(agent);
     return agent;
   };
+  const isOnline = async (version: string): Promise<boolean> => {
+    if (agents.at(-1)?.exitCode !== null) assert.fail(said);
+    const [node] = (await world.admin.call("nodeList", {})).items;
+    return node?.online === true && node.facts?.version === version;
+  };
   const online = (version: string) =>
-    until(
-      `the node is online with ${version}`,
-      async () => {
-        if (agents.at(-1)?.exitCode !== null) assert.fail(said);
-        const [node] = (await world.admin.call("nodeList", {})).items;
-        return node?.online === true && node.facts?.version === version;
-      },
-      { withinMs: 60_000 },
-    ).catch((error: unknown) => assert.fail(`${String(error)}\n${said}`));
+    until(`the node is online with ${version}`, () => isOnline(version), { withinMs: 60_000 }).catch((error: unknown) =>
+      assert.fail(`${String(error)}\n${said}`),
+    );
+  return { world, said: () => said, start, online };
+}
+
+test("an agent takes the release that its controller hands out in the same process, its job runs on; one that dies, hangs or is never online is left again", async (t) => {
+  const site = await createSite(t);
+  const { world, said, start, online } = await createFleet(t, site);
   const state = () => readRelease(site.root).state;
   const installed =
     /"version": "([^"]+)"/.exec(fs.readFileSync(path.join(checkout, "package.json"), "utf8"))?.[1] ?? "";
@@ -138,14 +150,14 @@ test("an agent takes the release that its controller hands out in the same proce
       fs.writeFileSync(file, `${fault}\n${fs.readFileSync(file, "utf8")}`);
     });
     await ended;
-    assert.deepEqual([state().current, state().trial], [bad, { starts: 1 }], said);
+    assert.deepEqual([state().current, state().trial], [bad, { starts: 1 }], said());
     agent = start(2_000);
     await online("0.9.0");
     assert.equal(state().current, good);
     assert.ok(state().failed.includes(bad));
   }
   // It is asked with every heartbeat, and refuses each time without a word more.
-  assert.equal(said.match(/hands out another release: fetching it/g)?.length, 4, said);
+  assert.equal(said().match(/hands out another release: fetching it/g)?.length, 4, said());
   assert.deepEqual(readProcessStat(pid)?.startTicks, before?.startTicks);
   assert.equal((await world.admin.call("jobShow", { params: { jobId: job.id } })).attempt, 1);
   await world.admin.call("jobCancel", { params: { jobId: job.id } });
