@@ -36,6 +36,33 @@ static int enter_cgroup(const char *path) {
   return 0;
 }
 
+static const char *const cgroup_mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+/* Makes "job" below the shim's own and enters that; `path` becomes what /proc/PID/cgroup will show of the job. */
+static int enter_own_cgroup(struct text *path) {
+  static struct text own, directory;
+  if (read_small("/proc/self/cgroup", &own) < 0) return 0;
+  const char *line = own.bytes, *found;
+  while ((found = after(line, "0::/")) == 0) {
+    while (*line != 0 && *line != '\n') line++;
+    if (*line == 0) return 0;
+    line++;
+  }
+  const char *end = found;
+  while (*end != 0 && *end != '\n') end++;
+  path->length = 0;
+  put(path, found - 1, (u64)(end - found) + 1);
+  put_text(path, "/job");
+  for (u64 i = 0; i < sizeof cgroup_mounts / sizeof *cgroup_mounts; i++) {
+    directory.length = 0;
+    put_text(&directory, cgroup_mounts[i]);
+    put_text(&directory, path->bytes);
+    long fault = S3(SYS_mkdirat, AT_FDCWD, directory.bytes, 0755);
+    if ((fault == 0 || fault == -EEXIST) && enter_cgroup(directory.bytes)) return 1;
+  }
+  return 0;
+}
+
 /* SIGKILL to all that is in it, a process that forks just now included. Kernels before 5.14 lack the file. */
 static void kill_cgroup(void) {
   if (cgroup < 0) return;

@@ -28,6 +28,8 @@ static long open_stream(struct stream *stream, const struct params *params) {
   sha256_begin(&stream->hash);
   stream->file = open_file(stream->name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
   if (stream->file < 0) return stream->file;
+  /* A job of another account opens it again as /dev/stdout. */
+  if (!params->is_own_account) S2(SYS_fchmod, stream->file, 0660);
   if (params->is_pump) {
     int ends[2];
     long fault = S2(SYS_pipe2, ends, O_CLOEXEC);

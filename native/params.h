@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_PARAMS_H
 #define HOLDFAST_PARAMS_H
 
-#include "files.h"
+#include "account.h"
 
 enum { PARAMS_BYTES_MAX = 8 * 1024 * 1024 };
 enum number { CPU_SECONDS, ADDRESS_SPACE_BYTES, FILE_SIZE_BYTES, OPEN_FILES, RESOURCES, OUTPUT_BYTES = RESOURCES, WALL_TIME_MS,
@@ -16,6 +16,8 @@ struct params {
   u64 mapped;
   const char *directory;
   const char *cgroup;   /* the directory of one made for this launch; 0: none */
+  int is_own_account;   /* the shim's; else the one that jobs run as */
+  int is_own_cgroup;    /* one below the shim's own, which systemd made for this launch */
   int is_pump;          /* outputs pass through the shim; else the job writes the files itself */
   u64 numbers[NUMBERS]; /* 0: not given */
   char **arguments;     /* ends with 0 */
@@ -53,8 +55,10 @@ static long take_word(struct params *to, const char *record) {
   const char *value;
   if (is_text(record, "output=files")) return 0;
   if (is_text(record, "output=pump")) return to->is_pump = 1, 0;
-  /* Running as another account is not written yet: only "as the agent" is understood. */
-  if (is_text(record, "account=-") || is_text(record, "cgroup=-")) return 0;
+  if (is_text(record, "account=-")) return to->is_own_account = 1, 0;
+  if ((value = after(record, "account=")) != 0) return job_account.name != 0 && is_text(value, job_account.name) ? 0 : -EPERM;
+  if (is_text(record, "cgroup=-")) return 0;
+  if (is_text(record, "cgroup=own")) return to->is_own_cgroup = 1, 0;
   if ((value = after(record, "cgroup=")) != 0) return to->cgroup = value, 0;
   return take_number(to, record);
 }

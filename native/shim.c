@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shim LAUNCH_DIRECTORY < gate: the parent of exactly one job. It names itself in `identity`, runs the job once a byte comes
+/* shim LAUNCH_DIRECTORY < gate, or shim --gate [ACCOUNT] < gate, where the first line through the gate names the directory and
+   jobs run as that account: the parent of exactly one job. It names itself in `identity`, runs the job once a byte comes
    through the gate, ends everything the job left behind and writes `exit`, with or without an agent. Rules: no byte, no job;
    an `exit` file means that nothing of the job runs any more; src/launcher reads and writes the same files. */
 
@@ -7,7 +8,7 @@
 #include "output.h"
 
 /* Exit statuses for the agent (src/launcher/shim.ts names them); what became of the job is in `exit` only. */
-enum { BAD_USAGE = 64, BAD_DIRECTORY = 66, BAD_PARAMS = 65, BAD_OUTPUT = 73, BAD_IDENTITY = 74, BAD_EXIT = 75 };
+enum { BAD_USAGE = 64, BAD_DIRECTORY = 66, BAD_PARAMS = 65, BAD_ACCOUNT = 67, BAD_OUTPUT = 73, BAD_IDENTITY = 74, BAD_EXIT = 75 };
 enum { EXIT_TRIES = 300, EXIT_BYTES = 1024, PIDFS_MAGIC = 0x50494446 };
 /* How often the length of an output file is looked at, from how much room it still has; how long a job that is out of time gets. */
 enum { FASTEST_BYTES_PER_MS = 2000000, LOOK_MIN_MS = 10, LOOK_MAX_MS = 1000, LIMIT_GRACE_MS = 5000, FOREVER_MS = 3600000 };
@@ -23,6 +24,16 @@ struct launch {
 
 static struct launch launch;
 
+/* An agent that the kernel's killer spares passes that on; what it starts is not spared. Raising needs no right. */
+static void be_killable(void) {
+  static struct text score;
+  if (read_small("/proc/self/oom_score_adj", &score) < 1 || score.bytes[0] != '-') return;
+  long fd = open_file("/proc/self/oom_score_adj", O_WRONLY);
+  if (fd < 0) return;
+  S3(SYS_write, fd, "0", 1);
+  S1(SYS_close, fd);
+}
+
 static void clean_start(void) {
   u64 all = ~0UL, watched = 1UL << (SIGTERM - 1) | 1UL << (SIGUSR1 - 1) | 1UL << (SIGCHLD - 1);
   long fd;
@@ -34,6 +45,9 @@ static void clean_start(void) {
   S1(SYS_umask, 077);
   S0(SYS_setsid);
   S2(SYS_prctl, PR_SET_NAME, "holdfast-shim");
+  be_killable();
+  /* A job of the same account must not look into it. */
+  S2(SYS_prctl, PR_SET_DUMPABLE, 0);
   if (S2(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1) < 0) leave(BAD_USAGE);
   launch.signals = S4(SYS_signalfd4, -1, &watched, 8, O_CLOEXEC | O_NONBLOCK);
   if (launch.signals < 0) leave(BAD_USAGE);
@@ -84,6 +98,12 @@ static void write_identity(void) {
   put_text(&json, "\"");
   put_pidfd_inode(&json);
   if (launch.params.cgroup != 0) put_claim(&json, "isInCgroup", enter_cgroup(launch.params.cgroup));
+  if (launch.params.is_own_cgroup) {
+    static struct text own;
+    int is_in = enter_own_cgroup(&own);
+    put_claim(&json, "isInCgroup", is_in);
+    if (is_in) put_string(&json, "cgroup", own.bytes);
+  }
   put_text(&json, "}\n");
   if (replace_file(&json, "identity.tmp", "identity", launch.directory) < 0) leave(BAD_IDENTITY);
 }
@@ -187,6 +207,18 @@ static void wait_event(u64 ms) {
   for (int i = 0; i < 2; i++) pump(&outputs[i], &launch.params);
 }
 
+/* The launch directory, up to the end of the line. */
+static const char *read_directory(void) {
+  static char name[4096];
+  for (u64 at = 0; at < sizeof name; at++) {
+    if (read_some(0, name + at, 1) != 1) leave(BAD_DIRECTORY);
+    if (name[at] != '\n') continue;
+    name[at] = 0;
+    return name;
+  }
+  leave(BAD_DIRECTORY);
+}
+
 /* Returns when the byte came; anything else (no agent any more, asked to stop) ends the launch unstarted. */
 static void wait_gate(void) {
   struct pollfd both[2] = {{0, POLLIN, 0}, {(int)launch.signals, POLLIN, 0}};
@@ -198,6 +230,7 @@ static void wait_gate(void) {
     is_asked_to_end = launch.stop_asked || launch.kill_asked;
   }
   if (is_asked_to_end || read_some(0, &byte, 1) != 1 || byte != 'g') write_exit(begin_exit("not-started"));
+  told_on = -1;
   long null = open_file("/dev/null", O_RDONLY);
   if (null < 0 || S3(SYS_dup3, null, 0, 0) < 0) write_exec_failed((struct fault){STAGE_START, (int)-null});
   S1(SYS_close, null);
@@ -270,9 +303,12 @@ static void settle_job(void) {
 
 __attribute__((used, noreturn)) void shim_main(u64 *stack) {
   char **arguments = (char **)(stack + 1);
-  if (stack[0] != 2) leave(BAD_USAGE);
+  int is_told = stack[0] >= 2 && is_text(arguments[1], "--gate");
+  if (stack[0] != 2 && (!is_told || stack[0] != 3)) leave(BAD_USAGE);
   clean_start();
-  if (S1(SYS_chdir, arguments[1]) < 0) leave(BAD_DIRECTORY);
+  if (is_told) told_on = 0;
+  if (stack[0] == 3 && find_account(arguments[2]) < 0) leave(BAD_ACCOUNT);
+  if (S1(SYS_chdir, is_told ? read_directory() : arguments[1]) < 0) leave(BAD_DIRECTORY);
   launch.directory = open_file(".", O_RDONLY | O_DIRECTORY);
   if (launch.directory < 0) leave(BAD_DIRECTORY);
   if (read_params(&launch.params) < 0) leave(BAD_PARAMS);

@@ -61,6 +61,17 @@ static void put_claim(struct text *to, const char *name, int is_true) {
   put_text(to, is_true ? "\":true" : "\":false");
 }
 
+static void put_string(struct text *to, const char *name, const char *value) {
+  put_text(to, ",\"");
+  put_text(to, name);
+  put_text(to, "\":\"");
+  for (; *value != 0; value++) {
+    if (*value == '"' || *value == '\\') put_text(to, "\\");
+    put(to, value, 1);
+  }
+  put_text(to, "\"");
+}
+
 /* A decimal number that is the whole text; 0 on success, -EINVAL when it is none or does not fit in 63 bits. */
 static long number_of(const char *text, u64 *number) {
   u64 value = 0;

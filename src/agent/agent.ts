@@ -331,7 +331,15 @@ class Agent {
         continue;
       }
       const body = { sessionId: session.sessionId, number, max, waitMs: CLAIM_WAIT_MS };
-      const reply = await link.call("nodeClaim", { body }, { signal: this.#stopping, timeoutMs: CLAIM_TIMEOUT_MS });
+      const reply = await link.call(
+        "nodeClaim",
+        { body },
+        {
+          signal: this.#stopping,
+          timeoutMs: CLAIM_TIMEOUT_MS,
+          isLongPoll: true,
+        },
+      );
       number++;
       this.#noteDrain(reply.drain);
       if (reply.jobs.length > 0) afterClaim?.(reply.jobs);

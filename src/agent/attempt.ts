@@ -293,7 +293,7 @@ export class Attempt {
   async #report(end: Seen): Promise<void> {
     const { link, sessionId, launcher, detach } = this.#context;
     if (!this.#isDropped) {
-      const found = await readResult(pathsIn(this.#directory).result);
+      const found = await readResult(await launcher.findResult(this.#directory));
       const report = reportOf(this.lease, end, this.#stopReason, found);
       try {
         const verdict = await sendEnding({ link, sessionId, report, signal: this.#talk });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createClient } from "../client/client.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
-import type { Log } from "../std/log.ts";
+import { type Log, silentLog } from "../std/log.ts";
 import { systemRandom } from "../std/random.ts";
 import { Link } from "./link.ts";
 
@@ -62,4 +62,32 @@ test("an input that ages is made anew for each try", async () => {
   const { link } = linkOver([broken, broken]);
   await link.call("health", async () => ({ query: void made++ }) as object, { signal });
   assert.equal(made, 3);
+});
+
+test("D38: what one route says of the credential is asked at one other route, once for all who heard it", async () => {
+  const asked: string[] = [];
+  const fetching = (word: () => Response) => async (input: string | URL | Request) => {
+    const { pathname } = new URL(input instanceof Request ? input.url : String(input));
+    asked.push(pathname);
+    if (pathname.endsWith("/renewals")) return word();
+    return asked.filter((each) => each === pathname).length <= 2 ? refusal(401, "unauthenticated")() : healthy();
+  };
+  const linkWith = (word: () => Response): Link => {
+    const client = createClient({ baseUrl: "http://c.test", fetch: fetching(word) });
+    return new Link({ client, clock: impatient, random: systemRandom, log: silentLog });
+  };
+  // It is good: the route is asked again until it has come to its senses, and nothing ends.
+  const good = linkWith(refusal(409, "session_superseded"));
+  const replies = await Promise.all([good.call("health", {}, { signal }), good.call("health", {}, { signal })]);
+  assert.deepEqual(
+    replies.map(({ status }) => status),
+    ["ok", "ok"],
+  );
+  assert.ok(!good.refused.aborted);
+  assert.equal(asked.filter((each) => each.endsWith("/renewals")).length, 1);
+  // It is not: the authority's word ends the agent.
+  asked.length = 0;
+  const bad = linkWith(refusal(403, "node_retired"));
+  await assert.rejects(bad.call("health", {}, { signal }), { code: "node_retired" });
+  assert.ok(bad.refused.aborted);
 });

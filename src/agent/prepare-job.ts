@@ -5,7 +5,7 @@
 import type { ClaimedJob } from "../protocol/agent-schema.ts";
 import { Failure, messageOf } from "../std/errors.ts";
 import type { JobId } from "../std/ids.ts";
-import { type Launcher, launchIdOf, pathsIn, type PreparedLaunch, type Purpose } from "../launcher/launcher.ts";
+import { type Launcher, launchIdOf, type PreparedLaunch, type Purpose } from "../launcher/launcher.ts";
 import { inputFile, writeInput, writeTimeLimit } from "./launch-notes.ts";
 import { notStarted, type Seen } from "./outcome.ts";
 
@@ -25,7 +25,7 @@ export async function prepareJob(launcher: Launcher, job: ClaimedJob): Promise<P
       environment: {
         ...job.environment,
         HOLDFAST_INPUT: inputFile(directory),
-        HOLDFAST_RESULT: pathsIn(directory).result,
+        HOLDFAST_RESULT: launcher.resultIn(directory),
         HOLDFAST_JOB_ID: job.jobId,
         HOLDFAST_ATTEMPT: String(job.attempt),
         ...placementVariables(job),
@@ -55,6 +55,7 @@ function placementVariables({ placement }: ClaimedJob): Readonly<Record<string, 
 async function withInput(launcher: Launcher, launch: PreparedLaunch, job: ClaimedJob): Promise<PreparedJob> {
   try {
     writeInput(launch.directory, job.input);
+    await launcher.giveToJob(inputFile(launch.directory));
     writeTimeLimit(launch.directory, job.timeLimitMs);
     return { kind: "prepared", launch };
   } catch (error) {

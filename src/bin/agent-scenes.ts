@@ -11,6 +11,7 @@ import { isNewWish, type Progress, reportOf, type WishState } from "../scenes/re
 import type { Job, Scenes } from "../scenes/scenes.ts";
 import { serveOperations } from "../scenes/socket.ts";
 import type { OnStep } from "../scenes/ledger.ts";
+import type { LaunchService } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
 import { largestUsers } from "../scenes/usage.ts";
 import { codeOf, Failure, messageOf } from "../std/errors.ts";
@@ -30,6 +31,8 @@ export type AgentScenesOptions = {
   readonly times?: KeeperTimes;
   readonly onStep?: OnStep;
   readonly memory?: MemoryOptions;
+  /** Has systemd start models; absent: the agent does. */
+  readonly service?: LaunchService;
 };
 
 /** What the agent's jobs have to do with the memory of the machine. */
@@ -230,11 +233,11 @@ function whoUses(): string {
   return `most memory: ${users.join("; ")}`;
 }
 
-async function openWhenFree({ root, env, log, onStep, memory = {} }: AgentScenesOptions): Promise<OpenScenes> {
+async function openWhenFree({ log, ...options }: AgentScenesOptions): Promise<OpenScenes> {
   const until = systemClock.monotonicMs() + LOCK_WAIT_MS;
   for (let isSaid = false; ; isSaid = true) {
     try {
-      return await openScenes({ root, env, memory, ...(onStep === undefined ? {} : { onStep }) });
+      return await openScenes(options);
     } catch (error) {
       if (codeOf(error) !== "scene_busy" || systemClock.monotonicMs() > until) throw error;
       if (!isSaid) log.info({}, "a command changes the scenes: waiting for its end");

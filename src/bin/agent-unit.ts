@@ -1,20 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unit of an agent, and whether an agent that starts now would touch the scene that runs.
+// The units of a node for this installation, and whether an agent that starts now would touch the scene that runs.
 
 import fs from "node:fs";
 import path from "node:path";
-import { type AgentUnit, agentUnit } from "../enrol/agent-unit.ts";
+import { fileURLToPath } from "node:url";
+import type { Programs } from "../cli/programs.ts";
+import { agentUnit } from "../enrol/agent-unit.ts";
+import { launchSocketUnit, launchUnit } from "../enrol/launch-unit.ts";
+import { shimPathFor } from "../launcher/shim.ts";
 import type { SceneStatus } from "../scenes/operations.ts";
 import { FILE_NAME } from "../scenes/registry.ts";
 import { messageOf } from "../std/errors.ts";
 import { sceneOperation } from "./scene.ts";
-import type { Environment } from "./settings.ts";
+import { type Environment, rootFrom } from "./settings.ts";
+
+const SYSTEM_ROOT = "/var/lib/holdfast";
 
 export async function agentUnitOf(
-  options: AgentUnit,
+  { part, ...options }: Parameters<Programs["agentUnit"]>[0],
   env: Environment,
 ): Promise<{ readonly text: string; readonly warnings: readonly string[] }> {
-  return { text: agentUnit(options), warnings: await warningsFor(options.root, env) };
+  const unit = {
+    ...options,
+    node: process.execPath,
+    program: fileURLToPath(new URL("holdfast.js", import.meta.url)),
+    shim: shimPathFor(process.arch),
+    root: options.layout === "system" ? (options.root ?? SYSTEM_ROOT) : rootFrom(env, options.root),
+  };
+  if (part === "launch-socket") return { text: launchSocketUnit(unit), warnings: [] };
+  if (part === "launch") return { text: launchUnit(unit), warnings: [] };
+  return { text: agentUnit(unit), warnings: await warningsFor(unit.root, env) };
 }
 
 async function warningsFor(root: string, env: Environment): Promise<readonly string[]> {

@@ -19,6 +19,8 @@ import {
   loadAgentConfig,
 } from "../enrol/agent-config.ts";
 import { finishPairing, pair } from "../enrol/enrol.ts";
+import { LAUNCH_SOCKET } from "../enrol/launch-unit.ts";
+import { checkRefusal, needsPairing, noteRefusal } from "../enrol/refusal.ts";
 import { isStillPaired } from "../enrol/reach.ts";
 import { Boundary, BOUNDARY_TENANT } from "../boundary/boundary.ts";
 import { startScenes } from "./agent-scenes.ts";
@@ -33,7 +35,7 @@ import {
   parseCredential,
 } from "../enrol/node-key.ts";
 import { writePrivateFile } from "../enrol/private-file.ts";
-import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
+import { currentAccount, jobAccount, type LaunchService, Launcher, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure } from "../std/errors.ts";
 import { makeDirectory } from "../std/files.ts";
@@ -64,6 +66,10 @@ export type AgentCommand = {
   readonly lifeline?: boolean;
   /** Takes the release that the controller hands out; returns to the one before when that does not come online. */
   readonly selfUpgrade?: boolean;
+  /** Account for jobs alone, under which systemd starts them. */
+  readonly jobAccount?: string;
+  /** Socket by which systemd starts jobs and models, outside of this agent's sandbox. */
+  readonly launchSocket?: string;
   /** Memory that stays available; in place of the floor in scenes.yaml. */
   readonly floorBytes?: number;
   /** Without a controller: keeps the scenes of this machine, and runs no jobs. */
@@ -101,18 +107,15 @@ export async function runAgentCommand(
   const config = await settle(options, root, secrets.code ?? (options.nodeKeyStdin === true ? undefined : piped));
   const credential = findCredential(root, secrets.key, options.nodeKeyStdin === true ? piped : undefined);
 
+  checkRefusal(root, credential, systemClock.now());
   const client = createClient({ baseUrl: config.controllerUrl, credential, version: VERSION });
   const link = new Link({ client, clock: systemClock, random: systemRandom, log });
   const key = loadOrMakeNodeKey(nodeDirectory(root));
   const boundary = await Boundary.open(openLocker(root, options.lockerSlots, key, stack).tenant(BOUNDARY_TENANT));
-  const launcher = await Launcher.open({
-    root: nodeDirectory(root),
-    shimPath: shimPathFor(process.arch),
-    account: currentAccount(),
-    clock: systemClock,
-    ceilings: { outputBytes: options.outputBytesMax ?? OUTPUT_BYTES_MAX },
-  });
-  const scenes = stack.use(await startScenes({ root, env, log, ...floorFrom(options) }));
+  const launcher = await openLauncher(root, options);
+  const scenes = stack.use(
+    await startScenes({ root, env, log, ...floorFrom(options), ...serviceFrom(options, undefined) }),
+  );
   const scanner = deviceScanner(systemClock, ownSurroundings());
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
   if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
@@ -145,11 +148,31 @@ export async function runAgentCommand(
   const end = await runAgent(agent, stopping);
   if (end.kind === "refused" && codeOf(end.reason) === "agent_too_old") await releases.takeOffered();
   if (!releases.anew.aborted) {
-    if (end.kind === "refused") throw end.reason;
-    return 0;
+    if (end.kind === "stopped") return 0;
+    noteRefusal(root, isOwn ? (loadCredential(root) ?? credential) : credential, end.reason, systemClock.now());
+    throw needsPairing(end.reason);
   }
   await stack.disposeAsync();
   return startAnew(env);
+}
+
+/** For jobs. Models have another one, of the agent's own account. */
+function openLauncher(root: string, options: AgentCommand): Promise<Launcher> {
+  return Launcher.open({
+    root: nodeDirectory(root),
+    shimPath: shimPathFor(process.arch),
+    account: currentAccount(),
+    ...serviceFrom(options, options.jobAccount),
+    clock: systemClock,
+    ceilings: { outputBytes: options.outputBytesMax ?? OUTPUT_BYTES_MAX },
+  });
+}
+
+/** How launches are started where the agent itself does not start them. `name`: whom they run as. */
+function serviceFrom(options: AgentCommand, name: string | undefined): { readonly service?: LaunchService } {
+  const socket = options.launchSocket ?? (options.jobAccount === undefined ? undefined : LAUNCH_SOCKET);
+  if (socket === undefined) return {};
+  return { service: name === undefined ? { socket } : { socket, account: jobAccount(name) } };
 }
 
 function floorFrom({ floorBytes }: AgentCommand): { readonly floorBytes?: number } {
@@ -170,7 +193,7 @@ async function runAlone(
   { root, log, signal, stack }: Alone,
 ): Promise<number> {
   const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
-  stack.use(await startScenes({ root, env, log, ...floorFrom(options) }));
+  stack.use(await startScenes({ root, env, log, ...floorFrom(options), ...serviceFrom(options, undefined) }));
   log.info({ root }, "keeping scenes, without a controller");
   if (!stopping.aborted) await new Promise((resolve) => stopping.addEventListener("abort", resolve, { once: true }));
   log.info({}, "stopped; the models run on");

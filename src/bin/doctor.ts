@@ -10,6 +10,7 @@ import { whyRefused } from "../enrol/enrol.ts";
 import { readPrivateFile } from "../enrol/private-file.ts";
 import { requireClock } from "../enrol/reach.ts";
 import { expiryOf } from "../sign/certificate.ts";
+import { needsPairing } from "../enrol/refusal.ts";
 import { agentLockFile, credentialFile, loadCredential, nodeDirectory } from "../enrol/node-key.ts";
 import { checkShim, shimPathFor } from "../launcher/shim.ts";
 import type { Check } from "../protocol/access-schema.ts";
@@ -162,7 +163,7 @@ async function checkWayUp(root: string, config: AgentConfig): Promise<Check[]> {
   trustController(root);
   const clock = await requireClock(config.controllerUrl, systemClock).catch((error: unknown) => error);
   if (codeOf(clock) === "clock_off") return [fault("clock", messageOf(clock), errorRow("clock_off").advice)];
-  const refusal = await whyRefused(config.controllerUrl, credential);
+  const refusal = needsPairing(await whyRefused(config.controllerUrl, credential));
   if (refusal !== undefined)
     return [fault("way to the controller", messageOf(refusal), errorRow(codeOf(refusal)).advice)];
   return [

@@ -106,11 +106,7 @@ const programs: Programs = {
   repoVerify: async (options) => (await import("./repo.ts")).repoVerify(options, process.env),
   scenePull: async (options) => (await import("./repo.ts")).scenePull(options, process.env),
   sceneLogs: async (options) => (await import("./scene-verify.ts")).readSceneLogs(options, process.env),
-  agentUnit: async (options) =>
-    (await import("./agent-unit.ts")).agentUnitOf(
-      { node: process.execPath, program: fileURLToPath(new URL("holdfast.js", import.meta.url)), ...options },
-      process.env,
-    ),
+  agentUnit: async (options) => (await import("./agent-unit.ts")).agentUnitOf(options, process.env),
   upgradeCheck: async (options) => (await import("./upgrade.ts")).upgradeCheck(options, process.env),
   showBoundary: async (options) => (await import("./boundary.ts")).showBoundary(options, process.env),
   resetBoundary: async (options) => (await import("./boundary.ts")).resetBoundaryOf(options, process.env),

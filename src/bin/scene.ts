@@ -15,7 +15,7 @@ import { askAgent } from "../scenes/socket.ts";
 import { stateDirectory } from "../scenes/state.ts";
 import type { OnStep } from "../scenes/ledger.ts";
 import { nodeDirectory } from "../enrol/node-key.ts";
-import { currentAccount, Launcher, shimPathFor } from "../launcher/launcher.ts";
+import { currentAccount, Launcher, type LaunchService, shimPathFor } from "../launcher/launcher.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure } from "../std/errors.ts";
 import { makeDirectory } from "../std/files.ts";
@@ -55,6 +55,8 @@ export type OpenScenesOptions = {
   readonly root: string;
   readonly env: Environment;
   readonly onStep?: OnStep;
+  /** Has systemd start models; absent: this process does. */
+  readonly service?: LaunchService;
   readonly memory?: MemoryOptions;
 };
 
@@ -62,7 +64,7 @@ export type OpenScenesOptions = {
 export type MemoryOptions = { readonly files?: MemoryFiles; readonly recoveryMs?: number };
 
 /** Takes the lock of the scenes until it is disposed. Throws root_in_use. */
-export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesOptions): Promise<OpenScenes> {
+export async function openScenes({ root, env, onStep, service, memory = {} }: OpenScenesOptions): Promise<OpenScenes> {
   makeDirectory(root, 0o755);
   makeDirectory(stateDirectory(root), 0o700);
   makeDirectory(nodeDirectory(root), 0o700);
@@ -77,6 +79,7 @@ export async function openScenes({ root, env, onStep, memory = {} }: OpenScenesO
     root: nodeDirectory(root),
     shimPath: shimPathFor(process.arch),
     account: currentAccount(),
+    ...(service === undefined ? {} : { service }),
     clock: systemClock,
   });
   const files = new ModelFiles();

@@ -20,6 +20,14 @@ const tls = () =>
 const url = () =>
   new Option("--url <url>", "address that nodes are told (default: HOLDFAST_PUBLIC_URL, else this machine's name)");
 
+const jobAccount = () =>
+  new Option("--job-account <name>", "run jobs as this account, which systemd starts (holdfast unit launch)");
+const launchSocket = () =>
+  new Option(
+    "--launch-socket <file>",
+    "have systemd start jobs and models by this socket, outside of the agent's sandbox",
+  );
+
 export function addProgramCommands(program: Command, tree: Tree): void {
   addUp(program, tree);
   addController(program, tree);
@@ -93,6 +101,8 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
     )
     .option("--node-key-stdin", "read the node's key from standard input")
     .addOption(root())
+    .addOption(jobAccount())
+    .addOption(launchSocket())
     .addOption(new Option("--lifeline").hideHelp())
     .addOption(new Option("--die-after-claim").hideHelp())
     .action(
@@ -122,5 +132,6 @@ function addAgent(program: Command, { programs, setExitCode }: Tree): void {
     agent,
     "holdfast agent --join http://10.0.0.5:7440 < pairing-code",
     "holdfast agent --slots 2 --on-stop leave",
+    "holdfast agent --job-account holdfast-job",
   );
 }

@@ -125,6 +125,9 @@ export type RepoKeyShown = {
 };
 export type SceneVerified = { readonly isExact: boolean; readonly lines: readonly string[] };
 
+/** A node has three units: its agent, and for what that starts a socket with a service behind it. */
+export type UnitPart = "agent" | "launch-socket" | "launch";
+
 type LaunchOptions = { readonly root?: string };
 
 /** The GPUs of this machine as an account gets to them, and their protection. */
@@ -210,11 +213,14 @@ export type Programs = {
     readonly account: string;
     readonly listen: string;
   }) => string;
-  /** warnings: what an agent would change of the scene that runs now. */
+  /** One unit of a node as text. warnings: what an agent would change of the scene that runs now. */
   readonly agentUnit: (options: {
+    readonly part: UnitPart;
+    readonly layout: "system" | "user";
     readonly isAlone: boolean;
     readonly account: string;
-    readonly root: string;
+    readonly jobAccount: string;
+    readonly root?: string;
   }) => Promise<{ readonly text: string; readonly warnings: readonly string[] }>;
   /** Notes the first time who runs; the next time, whether they still do. */
   readonly upgradeCheck: (options: RootOption) => Promise<UpgradeCheck>;
@@ -247,6 +253,8 @@ export type Programs = {
     readonly nodeKeyStdin?: boolean;
     readonly alone?: boolean;
     readonly floorBytes?: number;
+    readonly jobAccount?: string;
+    readonly launchSocket?: string;
     readonly lifeline?: boolean;
     readonly dieAfterClaim?: boolean;
     readonly selfUpgrade?: boolean;

@@ -118,6 +118,7 @@ export function survivorOfShim(identity: Identity): Survivor {
   return { pid: identity.pid, name: "holdfast-shim", identity, isProved: true };
 }
 
-function cgroupOf({ spec, shim }: Pick<Known, "spec" | "shim">): string | undefined {
-  return shim?.isInCgroup === true && spec?.cgroup?.kind === "own" ? spec.cgroup.path : undefined;
+export function cgroupOf({ spec, shim }: Pick<Known, "spec" | "shim">): string | undefined {
+  if (shim?.isInCgroup !== true) return undefined;
+  return shim.cgroup ?? (spec?.cgroup?.kind === "own" ? spec.cgroup.path : undefined);
 }

@@ -31,8 +31,8 @@ type Ran = Written & {
   readonly limit?: BreachedLimit;
 };
 
-/** Where it failed before the program began: the working directory, a limit, the program itself. */
-export type ExecStage = "fork" | "start" | "limits" | "directory" | "exec";
+/** Where it failed before the program began: a limit, the account, the working directory, the program itself. */
+export type ExecStage = "fork" | "start" | "limits" | "account" | "directory" | "exec";
 
 export type Exit =
   | ({ readonly kind: "exited"; readonly code: number } & Ran)
@@ -98,13 +98,14 @@ function limitOf(fields: Fields, key: string, place: string): BreachedLimit {
 }
 
 function isStage(text: string): text is ExecStage {
-  return ["fork", "start", "limits", "directory", "exec"].includes(text);
+  return Object.hasOwn(STAGE_TEXT, text);
 }
 
 const STAGE_TEXT: { readonly [stage in ExecStage]: string } = {
   fork: "no process could be made for it",
   start: "its files could not be connected",
   limits: "its limits could not be set",
+  account: "the account for jobs could not be taken on",
   directory: "its working directory could not be entered",
   exec: "the program could not be executed",
 };

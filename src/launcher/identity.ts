@@ -9,6 +9,8 @@ export type ShimIdentity = {
   readonly identity: Identity;
   /** Whether a child of the shim was really born in the launch's cgroup: it tried. */
   readonly isInCgroup: boolean;
+  /** Its path where the shim made it itself, below its own. */
+  readonly cgroup?: string;
 };
 
 export function parseIdentity(text: string, place: string): ShimIdentity {
@@ -20,5 +22,6 @@ export function parseIdentity(text: string, place: string): ShimIdentity {
     throw damaged(place, "names no process");
   const inode = fields.has("pidfdInode") ? { pidfdInode: fields.text("pidfdInode") } : {};
   const isInCgroup = fields.has("isInCgroup") && fields.flag("isInCgroup");
-  return { identity: { bootId, pid, startTicks, ...inode }, isInCgroup };
+  const cgroup = fields.has("cgroup") ? { cgroup: fields.text("cgroup") } : {};
+  return { identity: { bootId, pid, startTicks, ...inode }, isInCgroup, ...cgroup };
 }

@@ -9,26 +9,36 @@ import { codeOf, Failure } from "../std/errors.ts";
 import { fileFailure } from "../std/files.ts";
 import { type Exit, parseExit } from "./exit.ts";
 import { parseIdentity, type ShimIdentity } from "./identity.ts";
+import type { JobAccount } from "./launch-service.ts";
+import { type Helper, letPass, makeShared, openToGroup } from "./share.ts";
 import { encodeSpec, type LaunchSpec, parseSpec } from "./spec.ts";
 
 const REMOVED_PREFIX = ".removed-";
+const LEFT_BEHIND = [REMOVED_PREFIX, ".errand-"];
 
 /** Paths in a launch directory that others may use. */
 export type LaunchPaths = {
   readonly stdout: string;
   readonly stderr: string;
-  /** Where a job leaves its result (HOLDFAST_RESULT). */
+  /** Where a job leaves its result (HOLDFAST_RESULT); of another account it does so in a folder of its own. */
   readonly result: string;
+  readonly sharedResult: string;
   /** The default working directory. */
   readonly work: string;
 };
 
 export function pathsIn(directory: string): LaunchPaths {
   const within = (name: string): string => path.join(directory, name);
-  return { stdout: within("stdout"), stderr: within("stderr"), result: within("result.json"), work: within("work") };
+  return {
+    stdout: within("stdout"),
+    stderr: within("stderr"),
+    result: within("result.json"),
+    sharedResult: within(path.join("result", "result.json")),
+    work: within("work"),
+  };
 }
 
-export type LaunchContent = { readonly spec: LaunchSpec; readonly params: string };
+export type LaunchContent = { readonly spec: LaunchSpec; readonly params: string; readonly account?: JobAccount };
 
 export function launchesIn(root: string): string {
   return path.join(root, "launches");
@@ -62,9 +72,14 @@ export async function createLaunch(directory: string, fill: () => LaunchContent)
     throw diskFailure(directory, error);
   }
   try {
-    const { spec, params } = fill();
-    const { work } = pathsIn(directory);
-    if (spec.workingDirectory === work) await fs.mkdir(work, { mode: 0o700 });
+    const { spec, params, account } = fill();
+    const { work, sharedResult } = pathsIn(directory);
+    if (account !== undefined) {
+      await letPass(directory, account);
+      await makeShared(path.dirname(sharedResult), account);
+    }
+    if (spec.workingDirectory === work)
+      await (account === undefined ? fs.mkdir(work, { mode: 0o700 }) : makeShared(work, account));
     await writeSpec(directory, spec);
     // Not synced: after a power cut there is no shim that would read it.
     await fs.writeFile(path.join(directory, "params"), params, { mode: 0o600, flag: "wx" });
@@ -121,14 +136,16 @@ export async function readIdentity(directory: string): Promise<ShimIdentity | un
 }
 
 /** Makes the folder of all launches and finishes removals that a crash interrupted. Idempotent. */
-export async function openLaunches(root: string): Promise<void> {
+export async function openLaunches(root: string, helper?: Helper): Promise<void> {
   const launches = launchesIn(root);
+  const account = helper?.service.account;
   try {
     await fs.mkdir(launches, { recursive: true, mode: 0o700 });
+    if (account !== undefined) for (const directory of [root, launches]) await letPass(directory, account);
     await syncDirectory(root);
     const names = await fs.readdir(launches);
-    for (const name of names.filter((each) => each.startsWith(REMOVED_PREFIX)))
-      await removeTree(path.join(launches, name));
+    for (const name of names.filter((each) => LEFT_BEHIND.some((prefix) => each.startsWith(prefix))))
+      await removeTree(path.join(launches, name), helper);
   } catch (cause) {
     throw cause instanceof Failure ? cause : diskFailure(launches, cause);
   }
@@ -149,26 +166,28 @@ export async function listLaunches(root: string): Promise<readonly string[]> {
 }
 
 /** Takes the whole directory away at once (a half removed one would look interrupted), then its content. */
-export async function removeDirectory(directory: string): Promise<void> {
+export async function removeDirectory(directory: string, helper?: Helper): Promise<void> {
   const aside = path.join(path.dirname(directory), `${REMOVED_PREFIX}${path.basename(directory)}`);
   try {
-    await removeTree(aside);
+    await removeTree(aside, helper);
     await fs.rename(directory, aside);
     await syncDirectory(path.dirname(directory));
   } catch (error) {
     if (codeOf(error) === "ENOENT") return;
     throw diskFailure(directory, error);
   }
-  await removeTree(aside);
+  await removeTree(aside, helper);
 }
 
 /** Jobs leave folders without the right to write (a Go module cache): those are opened first. */
-async function removeTree(directory: string): Promise<void> {
+async function removeTree(directory: string, helper: Helper | undefined): Promise<void> {
   try {
     await fs.rm(directory, { recursive: true, force: true });
   } catch (error) {
     if (codeOf(error) !== "EACCES" && codeOf(error) !== "EPERM") throw error;
-    await openFolders(directory);
+    const { work, sharedResult } = pathsIn(directory);
+    if (helper?.service.account === undefined) await openFolders(directory);
+    else await openToGroup(helper, [path.dirname(sharedResult), work]);
     await fs.rm(directory, { recursive: true, force: true });
   }
 }
@@ -177,5 +196,14 @@ async function openFolders(directory: string): Promise<void> {
   await fs.chmod(directory, 0o700);
   for (const entry of await fs.readdir(directory, { withFileTypes: true })) {
     if (entry.isDirectory()) await openFolders(path.join(directory, entry.name));
+  }
+}
+
+export async function isReadable(file: string): Promise<boolean> {
+  try {
+    await fs.access(file, fs.constants.R_OK);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -2,17 +2,20 @@
 // The one place that starts a process. Two steps: prepare (directory, shim, identity), then openGate: between them the caller
 // stores that it starts. Rules: one launch directory, one start; the job lives and ends without us; its exit file tells how.
 
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/errors.ts";
-import { type Adopted, adoptLaunch, type Launch, type UnclearLaunch } from "./adopt.ts";
+import { type Adopted, adoptLaunch, cgroupOf, type Launch, type UnclearLaunch } from "./adopt.ts";
 import { cgroupDirectory, createCgroup, removeCgroup } from "./cgroup.ts";
 import type { Ending } from "./exit.ts";
 import type { ShimIdentity } from "./identity.ts";
+import { type LaunchService, reachShim, whyNoService } from "./launch-service.ts";
 import * as files from "./launch-files.ts";
 import { DEFAULT_CEILINGS, type Limits, narrowLimits } from "./limits.ts";
 import { launchIdOf, type Purpose } from "./purpose.ts";
+import { giveGroup, openToGroup } from "./share.ts";
 import { checkShim, type Shim, spawnShim } from "./shim.ts";
 import {
   type Account,
@@ -30,9 +33,10 @@ import { endUnclear, STOP_GRACE_MS, type Stopped, stopLaunch, waitEmpty } from "
 import type { Survivor } from "./survivors.ts";
 import { lookUntil, waitEnding, withinLimit } from "./watch.ts";
 
-export { currentAccount } from "./account.ts";
+export { currentAccount, jobAccount } from "./account.ts";
 export { type Adopted, type Launch, type Unclear, type UnclearLaunch } from "./adopt.ts";
 export { describeEnding, type Ending, type ExecStage, type Exit, signalName } from "./exit.ts";
+export { type LaunchService } from "./launch-service.ts";
 export { type LaunchPaths, pathsIn } from "./launch-files.ts";
 export { type BreachedLimit, describeBreach, type Limits } from "./limits.ts";
 export { launchIdOf, type Purpose } from "./purpose.ts";
@@ -76,6 +80,8 @@ export type LauncherOptions = {
   readonly root: string;
   readonly shimPath: string;
   readonly account: Account;
+  /** Has systemd start the shims; absent: this process does. */
+  readonly service?: LaunchService;
   readonly clock: Clock;
   /** What no launch may pass; absent: 1 GiB for each output. */
   readonly ceilings?: Limits;
@@ -91,8 +97,10 @@ export class Launcher {
   /** Creates <root>/launches where it is missing. Throws shim_unusable, disk_full, directory_unwritable, launch_failed. */
   static async open(options: LauncherOptions): Promise<Launcher> {
     assert(path.isAbsolute(options.root), "the launch root is an absolute path");
-    checkShim(options.shimPath);
-    await files.openLaunches(options.root);
+    const { root, shimPath, service, clock } = options;
+    checkShim(shimPath);
+    if (service !== undefined && !existsSync(service.socket)) throw whyNoService(service);
+    await files.openLaunches(root, service === undefined ? undefined : { service, clock });
     return new Launcher(options);
   }
 
@@ -108,7 +116,8 @@ export class Launcher {
 
   /** Everything up to the gate. Throws launch_invalid (all faults at once), disk_full, directory_unwritable, launch_failed, shim_unusable. */
   async prepare(request: LaunchRequest): Promise<Prepared> {
-    const { account, clock, shimPath, ceilings = DEFAULT_CEILINGS } = this.#options;
+    const { clock, service, ceilings = DEFAULT_CEILINGS } = this.#options;
+    const account = service?.account ?? this.#options.account;
     const launchId = launchIdOf(request.purpose);
     const spec: LaunchSpec = {
       launchId,
@@ -128,14 +137,22 @@ export class Launcher {
     const directory = this.directoryOf(launchId);
     let made: LaunchSpec = spec;
     const fill = (): files.LaunchContent => {
+      if (service !== undefined) {
+        const given = service.account === undefined ? {} : { account: service.account };
+        return {
+          spec,
+          params: encodeParams(spec, environment, { cgroup: "own", account: given.account?.name }),
+          ...given,
+        };
+      }
       const cgroup = createCgroup(launchId);
       made = { ...spec, cgroup };
       const place = cgroup.kind === "own" ? cgroupDirectory(cgroup.path) : undefined;
-      return { spec: made, params: encodeParams(made, environment, place) };
+      return { spec: made, params: encodeParams(made, environment, { cgroup: place }) };
     };
     try {
       if (!(await files.createLaunch(directory, fill))) return { kind: "already-launched", launchId };
-      const shim = await spawnShim(shimPath, directory).catch(async (error: unknown) => {
+      const shim = await this.#startShim(directory).catch(async (error: unknown) => {
         await files.removeUnspawned(directory);
         throw error;
       });
@@ -151,12 +168,43 @@ export class Launcher {
     }
   }
 
+  #startShim(directory: string): Promise<Shim> {
+    const { service, shimPath } = this.#options;
+    return service === undefined ? spawnShim(shimPath, directory) : reachShim(service, directory);
+  }
+
   async #prepared(shim: Shim, directory: string, spec: LaunchSpec): Promise<Launch> {
-    const { identity, isInCgroup } = await this.#identity(shim, directory);
-    const { launchId, cgroup } = spec;
-    if (!isInCgroup) dropCgroup(spec);
-    const own = isInCgroup && cgroup?.kind === "own" ? cgroup.path : undefined;
-    return { launchId, directory, spec, identity, cgroup: own };
+    const told = await this.#identity(shim, directory);
+    if (!told.isInCgroup) dropCgroup(spec);
+    return {
+      launchId: spec.launchId,
+      directory,
+      spec,
+      identity: told.identity,
+      cgroup: cgroupOf({ spec, shim: told }),
+    };
+  }
+
+  /** Lets a job of another account read a file that this account wrote for it. */
+  async giveToJob(file: string): Promise<void> {
+    const account = this.#options.service?.account;
+    if (account !== undefined) await giveGroup(file, account, 0o640);
+  }
+
+  /** Where a job of this launcher leaves its result. */
+  resultIn(directory: string): string {
+    const { result, sharedResult } = files.pathsIn(directory);
+    return this.#options.service?.account === undefined ? result : sharedResult;
+  }
+
+  /** The file in which a job of this launcher, or of an agent before it, left its result: readable now, whatever its mode was. */
+  async findResult(directory: string): Promise<string> {
+    const { result, sharedResult } = files.pathsIn(directory);
+    if (!existsSync(sharedResult)) return result;
+    const { service, clock } = this.#options;
+    if (service !== undefined && !(await files.isReadable(sharedResult)))
+      await openToGroup({ service, clock }, [sharedResult]);
+    return sharedResult;
   }
 
   async #identity(shim: Shim, directory: string): Promise<ShimIdentity> {
@@ -220,7 +268,8 @@ export class Launcher {
     if (adopted.kind === "alive" || !isEmpty) return { kind: "refused", reason: "alive" };
     // Before the directory, which alone knows its path.
     if (adopted.spec !== undefined) dropCgroup(adopted.spec);
-    await files.removeDirectory(this.directoryOf(launchId));
+    const { service, clock } = this.#options;
+    await files.removeDirectory(this.directoryOf(launchId), service === undefined ? undefined : { service, clock });
     return { kind: "removed" };
   }
 }

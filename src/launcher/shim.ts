@@ -57,6 +57,7 @@ const STATUS_TEXT: { readonly [status: string]: string } = {
   64: "was called wrongly or lacks a system call",
   65: "could not read its params",
   66: "could not enter the launch directory",
+  67: "may not become the account that jobs run as (its unit names it; it needs that account, its group and CAP_SETUID)",
   73: "could not create the output files",
   74: "could not write its identity",
   75: "could not write the exit file",
@@ -95,11 +96,12 @@ function spawned(child: ChildProcess, shimPath: string): Promise<void> {
   });
 }
 
-function statusText(status: number | null, signal: string | null): string {
+export function statusText(status: number | null, signal: string | null): string {
   return signal === null ? (STATUS_TEXT[String(status)] ?? `ended with status ${status}`) : `was ended by ${signal}`;
 }
 
-function openGate(gate: Writable): Promise<boolean> {
+/** One byte, then nothing more. */
+export function openGate(gate: Writable): Promise<boolean> {
   return new Promise((resolve) => {
     gate.write("g", (error) => {
       gate.destroy();

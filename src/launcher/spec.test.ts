@@ -90,12 +90,12 @@ test("writes params as NUL-ended records, with a dash for a limit that is left",
   const records = encodeParams(
     { ...spec, limits: { ...spec.limits, outputBytes: 9 } },
     { A: "1", B: "" },
-    "/sys/fs/cgroup/x",
+    { cgroup: "/sys/fs/cgroup/x", account: "jobs" },
   ).split("\0");
   assert.deepEqual(records, [
     "version=1",
     "directory=/a b",
-    "account=-",
+    "account=jobs",
     "cgroup=/sys/fs/cgroup/x",
     "output=files",
     "pumpFileBytes=-",

@@ -31,7 +31,7 @@ export type LaunchSpec = {
 };
 
 export type Environment = { readonly [name: string]: string };
-/** Whom the job runs as: the agent's own account. */
+/** Whom the job runs as. */
 export type Account = { readonly name: string; readonly home: string };
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -97,15 +97,25 @@ function cgroupOf(fields: Fields, place: string): Cgroup {
   throw damaged(place, `names an unknown cgroup "${kind}"`);
 }
 
-/** The records that native/params.h reads: `key=value`, each ended by NUL. `cgroup` is its directory. */
-export function encodeParams(spec: LaunchSpec, environment: Environment, cgroup?: string): string {
+/** Where the shim runs the job. */
+export type Place = {
+  /** The directory of one made for this launch; own: one below the shim's own. */
+  readonly cgroup?: string | undefined;
+  /** The one that the shim was started for; absent: its own. */
+  readonly account?: string | undefined;
+};
+
+type Runnable = Pick<LaunchSpec, "argv" | "workingDirectory" | "limits" | "output">;
+
+/** The records that native/params.h reads: `key=value`, each ended by NUL. */
+export function encodeParams(spec: Runnable, environment: Environment, { cgroup, account }: Place = {}): string {
   const pump = spec.output?.mode === "pump" ? spec.output : undefined;
   // A pump is bounded by its rotation.
   const limits = pump === undefined ? spec.limits : { ...spec.limits, outputBytes: undefined };
   const records = [
     "version=1",
     `directory=${spec.workingDirectory}`,
-    "account=-",
+    `account=${account ?? "-"}`,
     `cgroup=${cgroup ?? "-"}`,
     `output=${pump === undefined ? "files" : "pump"}`,
     `pumpFileBytes=${pump?.fileBytes ?? "-"}`,

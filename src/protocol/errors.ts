@@ -42,6 +42,12 @@ export const errorTable = {
   ),
   node_retired: row(403, "never", 77, "The node was retired; pair the machine again: holdfast node pair NAME"),
   clock_off: row(0, "never", 125, "Set the clock, or turn NTP on: timedatectl set-ntp true"),
+  needs_pairing: row(
+    0,
+    "never",
+    78,
+    "Pair this machine again: holdfast node pair NAME; what its old key was is still in node/ of its root.",
+  ),
   pairing_code_unknown: row(401, "never", 77, "Copy the code again, or make a new one with: holdfast node pair NAME"),
   pairing_code_used: row(409, "never", 76, "A code pairs one machine; make a new one with: holdfast node pair NAME"),
   pairing_code_expired: row(410, "never", 76, "Make a new code with: holdfast node pair NAME"),

@@ -152,13 +152,13 @@ test("a second agent on the same root is refused by the pid of the first", async
   assert.match(second.stderr(), new RegExp(`pid ${agent.process.pid}`));
 });
 
-test("a retired node stops its jobs and ends with one line and exit code 77", async (t) => {
+test("a retired node stops its jobs and ends with one line and exit code 78", async (t) => {
   const world = await createWorld(t);
   const { agent, nodeId } = await startNode(t, world, "one");
   const { id } = await world.admin.call("jobSubmit", { body: { command: waitingCommand("/never") } });
   const pid = await pidOf(world, id);
   await world.admin.call("nodeRetire", { params: { nodeId } });
-  assert.equal(await agent.ended, 77, agent.stderr());
+  assert.equal(await agent.ended, 78, agent.stderr());
   assert.ok(!isRunning(pid));
   assert.equal(
     agent
@@ -234,7 +234,7 @@ test("a node that was retired while its agent was away has its jobs stopped at t
   await agent.ended;
   await world.admin.call("nodeRetire", { params: { nodeId } });
   const second = machine.start();
-  assert.equal(await second.ended, 77, second.stderr());
+  assert.equal(await second.ended, 78, second.stderr());
   assert.ok(!isRunning(pid));
 });
 

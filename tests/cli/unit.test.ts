@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The systemd unit of a controller: systemd takes it, finds it hardened, and the command in it is one that runs.
+// The systemd units: systemd takes them, finds controller and agent hardened, and the commands in them are ones that run.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -53,4 +53,57 @@ test("the unit's options reach the text", async () => {
     listen: "127.0.0.1:7440",
     isEmbedded: true,
   });
+});
+
+/** Accounts that every Debian has. */
+const accounts = ["--account", "daemon", "--job-account", "games"];
+
+test("systemd finds no fault in the units of a node, in both layouts, and an exposure of its agent of at most 2.0", async (t) => {
+  const home = createHome(t);
+  for (const options of [["--layout", "system"], ["--layout", "user"], ["--alone"]]) {
+    const directory = path.join(home.directory, `units ${options.join("")}`);
+    const written = await home.run(["unit", "agent", ...accounts, ...options, "--into", directory]);
+    assert.equal(written.code, 0, written.stderr);
+    const files = written.stdout.trim().split("\n");
+    const names = ["holdfast-agent.service", "holdfast-launch.socket", "holdfast-launch@.service"];
+    assert.deepEqual(
+      files,
+      names.map((name) => path.join(directory, name)),
+    );
+    for (const file of files) assert.equal(fs.statSync(file).mode & 0o777, 0o644);
+    const scope = options.includes("user") ? ["--user"] : [];
+    const env = { ...process.env, XDG_RUNTIME_DIR: home.directory };
+    const verify = spawnSync("systemd-analyze", [...scope, "verify", ...files], { encoding: "utf8", env });
+    assert.deepEqual([verify.status, verify.stderr], [0, ""], options.join(" "));
+    if (scope.length > 0) continue;
+    const threshold = ["security", "--offline=yes", "--no-pager", "--threshold=20", files[0] ?? ""];
+    const security = spawnSync("systemd-analyze", threshold, { encoding: "utf8" });
+    assert.equal(security.status, 0, security.stdout.split("\n").slice(-3).join("\n"));
+  }
+});
+
+test("the units of a node name this installation, and keep accounts and rights of a job in root's hands", async (t) => {
+  const home = createHome(t);
+  const print = async (...args: readonly string[]): Promise<string> =>
+    (await home.run(["unit", ...args, ...accounts])).stdout;
+  const agent = await print("agent");
+  const [, node, program] = /^ExecStart=(\S+) (\S+) agent --on-stop leave --job-account games$/m.exec(agent) ?? [];
+  assert.match(execFileSync(node ?? "", [program ?? "", "--version"], { encoding: "utf8" }), /^\d+\.\d+\.\d+/);
+  for (const line of [
+    "KillMode=process",
+    "OOMPolicy=continue",
+    "Type=exec",
+    "UMask=0077",
+    "RestartPreventExitStatus=64 77 78 83 84 86 98",
+  ])
+    assert.ok(agent.split("\n").includes(line), line);
+  const launch = await print("launch");
+  const [, shim] = /^ExecStart=(\S+) --gate games$/m.exec(launch) ?? [];
+  assert.ok(fs.statSync(shim ?? "").isFile());
+  for (const line of ["User=daemon", "Group=games", "AmbientCapabilities=CAP_SETUID CAP_KILL", "Delegate=yes"])
+    assert.ok(launch.split("\n").includes(line), line);
+  // Models only: nothing to become, and no right to.
+  assert.doesNotMatch(await print("launch", "--alone"), /CAP_|games/);
+  assert.match(await print("launch-socket"), /^SocketUser=daemon\nSocketGroup=daemon\nSocketMode=0600$/m);
+  assert.doesNotMatch(await print("launch", "--layout", "user"), /User=|Group=|CAP_/);
 });

@@ -1,14 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# systemd.sh DIRECTORY: a real systemd as PID 1 of namespaces over this machine's own root, in the foreground; it ends with this
+# systemd.sh DIRECTORY CHECKOUT: a real systemd as PID 1 of namespaces over this machine's own root, in the foreground; it ends with this
 # process. Rule: nothing written inside reaches the machine (overlay on a tmpfs, own /run, /tmp, /dev, pids, mounts, cgroups), and
 # what would change its kernel or devices is masked. The network is the machine's, so a test's controller is reached.
-# Needs root. systemd.ts is its only caller and cleans up.
+# The checkout is /opt/holdfast in it. Needs root. systemd.ts is its only caller and cleans up.
 set -eu
 at=$1
+checkout=$2
 mount -t tmpfs holdfast-systemd "$at"
 mkdir "$at/upper" "$at/work" "$at/root" "$at/cgroup"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$at/upper,workdir=$at/work" "$at/root"
+mkdir -p "$at/root/opt/holdfast"
+mount --bind "$checkout" "$at/root/opt/holdfast"
 # A mount of its own: in a container the machine's may be read-only.
 mount -t cgroup2 cgroup2 "$at/cgroup"
 group=$at/cgroup/$(basename "$at")

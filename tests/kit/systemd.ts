@@ -7,15 +7,20 @@ import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { findInPasswd } from "../../src/launcher/account.ts";
 import { cleanupOf, type Ending } from "./cleanup.ts";
 import { until } from "./until.ts";
 
 const script = fileURLToPath(new URL("systemd.sh", import.meta.url));
+const checkout = fileURLToPath(new URL("../..", import.meta.url));
 /** A start beside other tests on two processors. */
 const SLOW = { withinMs: 60_000 };
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+type RunOptions = { readonly as?: string; readonly input?: string };
 
 export type System = {
   /** Pid of its PID 1, as the machine has it. */
@@ -23,7 +28,9 @@ export type System = {
   /** Its file system, as the machine sees it. */
   readonly root: string;
   /** As root in it, or as the account that is named. */
-  readonly run: (argv: readonly string[], options?: { readonly as?: string; readonly input?: string }) => Ran;
+  readonly run: (argv: readonly string[], options?: RunOptions) => Ran;
+  /** The same while this process goes on: for what asks a controller in it. */
+  readonly runBeside: (argv: readonly string[], options?: RunOptions) => Promise<Ran>;
   /** The same, and it must succeed: what it printed. */
   readonly ok: (...argv: readonly string[]) => string;
   /** One property of a unit. */
@@ -34,7 +41,7 @@ export async function bootSystemd(t: Ending): Promise<System> {
   const stack = cleanupOf(t);
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "holdfast-systemd-"));
   stack.defer(() => takeDown(directory));
-  const child = spawn("sh", [script, directory], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("sh", [script, directory, checkout], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece: Buffer) => (said += piece.toString()));
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
@@ -72,14 +79,22 @@ function read(file: string): string {
 function systemOf(init: number, root: string): System {
   const enter = ["-t", String(init), "-m", "-u", "-i", "-p", "-C", "-r", "-w", "env", "-i"];
   const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+  const commandOf = (argv: readonly string[], as: string | undefined): readonly string[] => {
+    const gid = as === undefined ? undefined : groupOf(root, as);
+    const account = gid === undefined ? [] : ["setpriv", `--reuid=${as}`, `--regid=${gid}`, "--init-groups"];
+    return [...enter, path, "HOME=/root", "TERM=dumb", ...account, ...argv];
+  };
   const run: System["run"] = (argv, { as, input = "" } = {}) => {
-    const account = as === undefined ? [] : ["setpriv", `--reuid=${as}`, `--regid=${as}`, "--init-groups"];
-    const { status, stdout, stderr } = spawnSync(
-      "nsenter",
-      [...enter, path, "HOME=/root", "TERM=dumb", ...account, ...argv],
-      { encoding: "utf8", input, timeout: SLOW.withinMs },
-    );
+    const options = { encoding: "utf8", input, timeout: SLOW.withinMs } as const;
+    const { status, stdout, stderr } = spawnSync("nsenter", commandOf(argv, as), options);
     return { code: status, stdout, stderr };
+  };
+  const runBeside: System["runBeside"] = async (argv, { as, input = "" } = {}) => {
+    const child = spawn("nsenter", commandOf(argv, as));
+    const code = new Promise<number | null>((resolve) => child.once("close", resolve));
+    child.stdin.on("error", () => {}).end(input);
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    return { code: await code, stdout, stderr };
   };
   const ok = (...argv: readonly string[]): string => {
     const { code, stdout, stderr } = run(argv);
@@ -88,7 +103,13 @@ function systemOf(init: number, root: string): System {
   };
   const property = (unit: string, name: string): string =>
     ok("systemctl", "show", unit, "--property", name, "--value").trim();
-  return { init, root, run, ok, property };
+  return { init, root, run, runBeside, ok, property };
+}
+
+function groupOf(root: string, account: string): number {
+  const found = findInPasswd(read(`${root}/etc/passwd`), account);
+  assert.ok(found !== undefined, `there is no account ${account} in it`);
+  return found.groupId;
 }
 
 async function takeDown(directory: string): Promise<void> {
@@ -96,7 +117,13 @@ async function takeDown(directory: string): Promise<void> {
   const own = path.join(cgroup, path.basename(directory));
   // A killed systemd leaves its groups; they empty in the order in which its processes are reaped.
   if (fs.existsSync(own)) await until("its groups are gone", () => removeGroups(own));
-  for (const mounted of [cgroup, path.join(directory, "root"), directory]) spawnSync("umount", ["-l", mounted]);
+  for (const mounted of [
+    cgroup,
+    path.join(directory, "root", "opt", "holdfast"),
+    path.join(directory, "root"),
+    directory,
+  ])
+    spawnSync("umount", ["-l", mounted]);
   fs.rmSync(directory, { recursive: true, force: true });
 }
 

@@ -28,7 +28,7 @@ cleanup() {
 
 undo_one() {
   case $1 in
-    unit) [ "$is_new" = no ] || control disable --now --quiet holdfast-agent >/dev/null 2>&1 || true ;;
+    unit) [ "$is_new" = no ] || control disable --now --quiet holdfast-agent holdfast-launch.socket >/dev/null 2>&1 || true ;;
     restore)
       rm -rf "$2" "$2.new"
       mv "$staging/old.${2##*/}" "$2"
@@ -90,12 +90,13 @@ uninstall() {
     trap cleanup EXIT
     take_lock
   fi
-  if [ "$manager" != none ]; then control disable --now --quiet holdfast-agent >/dev/null 2>&1 || control stop holdfast-agent >/dev/null 2>&1 || true; fi
+  if [ "$manager" != none ]; then control disable --now --quiet holdfast-agent holdfast-launch.socket >/dev/null 2>&1 || control stop holdfast-agent >/dev/null 2>&1 || true; fi
   if [ -f "$root/node/agent.json" ] && [ -x "$runtime" ]; then
     # The agent is stopped before the controller is told: it would say hello again.
     (exec_program enrol --leave --root "$root") >"$prefix/.leave" 2>&1 || warn 'the controller could not be told:'
     sed 's/^/    /' "$prefix/.leave"
   fi
+  rm -f "$unit_directory/holdfast-launch.socket" "$unit_directory/holdfast-launch@.service" "$unit_directory/sockets.target.wants/holdfast-launch.socket"
   rm -f "$unit" "$unit_directory/multi-user.target.wants/holdfast-agent.service" "$unit_directory/default.target.wants/holdfast-agent.service"
   if [ "$manager" != none ]; then control daemon-reload >/dev/null 2>&1 || true; fi
   if [ "$is_purge" = yes ]; then

@@ -284,18 +284,27 @@ $undo"
   esac
 }
 
+# install_unit PART FILE [OPTION…]
+install_unit() {
+  unit_part=$1 unit_file=$2
+  shift 2
+  "$runtime" "$program" unit "$unit_part" --layout "$kind" --account "$ACCOUNT" --job-account "$JOB_ACCOUNT" "$@" \
+    >"$staging/unit" 2>"$staging/unit.err" || die "the unit cannot be written: $(head -n 1 "$staging/unit.err")"
+  put "$staging/unit" "$unit_file" 644
+  label "$unit_file"
+}
+
 start() {
   is_running=no
   if [ "$manager" = none ] || [ "$is_foreground" = yes ] || [ "$is_started" = no ]; then return 0; fi
   make_directory "$unit_directory" "$parents"
-  "$runtime" "$program" unit agent --layout "$kind" --account "$ACCOUNT" --root "$root" >"$staging/unit" 2>"$staging/unit.err" ||
-    die "the unit cannot be written: $(head -n 1 "$staging/unit.err")"
-  put "$staging/unit" "$unit" 644
-  label "$unit"
+  install_unit agent "$unit" --root "$root"
+  install_unit launch-socket "$unit_directory/holdfast-launch.socket"
+  install_unit launch "$unit_directory/holdfast-launch@.service"
   undo="unit:
 $undo"
   control daemon-reload || die 'systemd does not take the unit'
-  control enable --quiet holdfast-agent || die 'systemd does not enable the unit'
+  control enable --quiet holdfast-launch.socket holdfast-agent || die 'systemd does not enable the unit'
   if [ "$kind" = user ] && have loginctl && ! loginctl enable-linger >/dev/null 2>&1; then
     warn "without lingering the agent ends when you log out; an administrator can run: loginctl enable-linger $(id -un)"
   fi
