@@ -73,8 +73,11 @@ function whyClosed(node: string, errno: string, where: Where): Blocked {
 }
 
 function whyMissing(name: string): string {
-  if (name.startsWith("/dev/nvidia"))
-    return `${name} does not exist: run nvidia-modprobe -c0 -u, or holdfast devices protect, which keeps it there`;
+  if (name.startsWith("/dev/nvidia")) {
+    const minor = name === "/dev/nvidiactl" ? "255" : /\d+$/.exec(name)?.[0];
+    const command = minor === undefined ? "nvidia-modprobe -u -c 0" : `nvidia-modprobe -c ${minor}`;
+    return `${name} does not exist: run ${command}, or holdfast devices protect, which keeps it there`;
+  }
   if (name === "/dev/kfd") return `${name} does not exist: the compute part of amdgpu is not loaded`;
   return `${name} does not exist: its driver made no such node`;
 }

@@ -187,7 +187,7 @@ test("D43, D45: a node that is missing is told before one that is closed, and ea
   assert.equal(second?.state, "ok");
   const [first] = await scan(t, { ...four4090, nodes: (four4090.nodes ?? []).filter((node) => node !== "nvidia3") });
   assert.deepEqual([first?.address, first?.state], ["0000:01:00.0", "node-missing"]);
-  assert.match(first?.reason ?? "", /\/dev\/nvidia3 does not exist: run nvidia-modprobe/);
+  assert.match(first?.reason ?? "", /\/dev\/nvidia3 does not exist: run nvidia-modprobe -c 3, or/);
   assert.equal(first?.memoryBytes, 24_564 * 2 ** 20, "what the tool tells stays");
 });
 
@@ -221,7 +221,7 @@ test("D45: without nvidia-uvm every card says that this node is missing", async 
   const nodes = (four4090.nodes ?? []).filter((node) => node !== "nvidia-uvm");
   for (const device of await scan(t, { ...four4090, nodes })) {
     assert.equal(device.state, "node-missing");
-    assert.match(device.reason ?? "", /\/dev\/nvidia-uvm does not exist/);
+    assert.match(device.reason ?? "", /\/dev\/nvidia-uvm does not exist: run nvidia-modprobe -u -c 0, or/);
   }
 });
 
