@@ -9,7 +9,7 @@ import { createClient } from "../../src/client/client.ts";
 import type { Device } from "../../src/protocol/node-schema.ts";
 import { plainEnrolment } from "../kit/enrolment.ts";
 import { newNodeKey } from "../kit/node-double.ts";
-import { machineWith } from "./enrol-machine.ts";
+import { keepOnline, machineWith } from "./enrol-machine.ts";
 import { createWebWorld } from "./kit.ts";
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
@@ -101,6 +101,7 @@ test("a machine is added: the code and the command, each phase as it is reported
 test("a name that is taken is taken over after a question: the new machine is the node, the one before it is refused", async (t) => {
   const world = await createWebWorld(t, { enrolment: await plainEnrolment(t) });
   const before = await world.node("anna");
+  keepOnline(t, before);
   const page = await world.signedIn("/nodes");
   await button(page, "Add a machine").press("Enter");
   await page.keyboard.type("anna");
@@ -207,6 +208,7 @@ const devices: Device[] = [
 test("a node's page says what to do about its devices and its boundary, how its credential is replaced, and that it was uninstalled", async (t) => {
   const world = await createWebWorld(t);
   const node = await world.node("anna", { devices });
+  keepOnline(t, node);
   await world.node("berta");
   await world.sql("update app.node set boundary_state = 'untrusted', boundary_why = 'the slots disagree'");
   const page = await world.signedIn(`/nodes/${node.nodeId}`, undefined, { viewport: { width: 360, height: 740 } });
