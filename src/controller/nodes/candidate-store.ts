@@ -11,7 +11,7 @@ import type { Tx } from "../../db/pool.ts";
 import type { NodeId, OrganisationId } from "../../std/ids.ts";
 
 /** Whether a node is online, on the database's clock; $1 is the interval of heartbeats. */
-export const ONLINE = `(n.status <> 'retired' and n.left_at is null and h.at > now() - $1 * ${ONLINE_INTERVALS} * interval '1 millisecond')`;
+export const ONLINE = `(n.status <> 'retired' and n.session_id is not null and h.at > now() - $1 * ${ONLINE_INTERVALS} * interval '1 millisecond')`;
 
 type CandidateRow = {
   readonly organisation_id: OrganisationId;
