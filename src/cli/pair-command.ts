@@ -71,9 +71,17 @@ async function follow(terminal: Terminal, client: Client, pairingId: string): Pr
       terminal.stderr.write(`${mark} ${phase.phase}${phase.detail === "" ? "" : `: ${visible(phase.detail)}`}\n`);
     }
     told = pairing.phases.length;
-    if (isOver(pairing)) break;
+    if (isOver(pairing) || (await isOnline(terminal, client, pairing))) break;
     await terminal.clock.sleep(LOOK_EVERY_MS, interrupted.signal);
   }
+}
+
+/** Also when nothing starts the agent there by itself, and a person does. */
+async function isOnline(terminal: Terminal, client: Client, { nodeId, name }: Pairing): Promise<boolean> {
+  if (nodeId === null) return false;
+  const { online, facts } = await client.call("nodeShow", { params: { nodeId } });
+  if (online) terminal.stderr.write(`${name} is online, version ${facts?.version ?? "unknown"}\n`);
+  return online;
 }
 
 /** Throws when it can no longer succeed; a failed run may be repeated while the code lives. */

@@ -44,6 +44,8 @@ export type FleetOptions = {
 export type Fleet = {
   readonly url: string;
   readonly admin: Client;
+  /** The admin's. */
+  readonly token: string;
   readonly log: KeptLog;
   readonly sql: <Row = Record<string, unknown>>(text: string, params?: readonly unknown[]) => Promise<readonly Row[]>;
   /** A code for this name, and the command that goes with it. */
@@ -111,6 +113,7 @@ async function startFleet(t: Ending, options: FleetOptions, ground: Ground): Pro
   return {
     url: controller.url,
     admin,
+    token: ground.admin.token,
     log,
     sql: async <Row>(text: string, params: readonly unknown[] = []) =>
       (await owner.query(text, [...params])).rows as Row[],

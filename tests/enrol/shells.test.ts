@@ -173,7 +173,7 @@ test("D16, D26: a retired node is told so; uninstalled twice: what is ours goes,
   assert.deepEqual([...home.look().keys()].toSorted(), left);
 });
 
-test("D31, D32: by mksh, no argv and no environment of any process that it starts holds a secret, and no file is born open", async (t) => {
+test("D31, D32, D36: by mksh, no argv and no environment of any process that it starts holds a secret, nor the debug log of the controller, and no file of one is born open", async (t) => {
   const home = createHome(t);
   const pairing = await fleet.pair("by-mksh");
   const trace = path.join(home.directory, "trace");
@@ -206,6 +206,15 @@ test("D31, D32: by mksh, no argv and no environment of any process that it start
     born.filter((line) => !/0[67]00\)|0666\)/.test(line)),
     [],
   );
+  const log = fleet.log.lines.join("\n");
+  assert.match(log, /by-mksh|\/v1\/node\/pair/, "the controller logs at level debug");
+  for (const secret of secrets)
+    for (const form of [
+      secret.slice(4, 12),
+      Buffer.from(secret).toString("base64").slice(0, 16),
+      Buffer.from(secret).toString("hex"),
+    ])
+      assert.ok(!log.includes(form), "no secret is in the controller's log, in no form");
   for (const file of filesOf(home.directory).filter((file) => file !== trace))
     for (const secret of secrets)
       if (fs.readFileSync(file, "latin1").includes(secret)) assert.equal(fs.statSync(file).mode & 0o077, 0, file);
