@@ -22,6 +22,7 @@ import { finishPairing, pair } from "../enrol/enrol.ts";
 import { LAUNCH_SOCKET } from "../enrol/launch-unit.ts";
 import { checkRefusal, needsPairing, noteRefusal } from "../enrol/refusal.ts";
 import { isStillPaired } from "../enrol/reach.ts";
+import { writeSandbox } from "../enrol/sandbox.ts";
 import { Boundary, BOUNDARY_TENANT } from "../boundary/boundary.ts";
 import { startScenes } from "./agent-scenes.ts";
 import { openLocker } from "./locker.ts";
@@ -39,6 +40,7 @@ import { currentAccount, jobAccount, type LaunchService, Launcher, shimPathFor }
 import { systemClock } from "../std/clock.ts";
 import { codeOf, Failure } from "../std/errors.ts";
 import { makeDirectory } from "../std/files.ts";
+import { forbidInspection } from "../std/linux.ts";
 import { takeLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { systemRandom } from "../std/random.ts";
@@ -113,9 +115,8 @@ export async function runAgentCommand(
   const key = loadOrMakeNodeKey(nodeDirectory(root));
   const boundary = await Boundary.open(openLocker(root, options.lockerSlots, key, stack).tenant(BOUNDARY_TENANT));
   const launcher = await openLauncher(root, options);
-  const scenes = stack.use(
-    await startScenes({ root, env, log, ...floorFrom(options), ...serviceFrom(options, undefined) }),
-  );
+  writeSandbox(root, options.jobAccount ?? null);
+  const scenes = stack.use(await startScenes({ root, env, log, ...floorFrom(options), ...serviceFrom(options) }));
   const scanner = deviceScanner(systemClock, ownSurroundings());
   const slots = options.slots ?? defaultSlots((await scanner.read()).cpuCount);
   if (!Number.isInteger(slots) || slots < 1 || slots > SLOTS_MAX)
@@ -169,7 +170,7 @@ function openLauncher(root: string, options: AgentCommand): Promise<Launcher> {
 }
 
 /** How launches are started where the agent itself does not start them. `name`: whom they run as. */
-function serviceFrom(options: AgentCommand, name: string | undefined): { readonly service?: LaunchService } {
+function serviceFrom(options: AgentCommand, name?: string): { readonly service?: LaunchService } {
   const socket = options.launchSocket ?? (options.jobAccount === undefined ? undefined : LAUNCH_SOCKET);
   if (socket === undefined) return {};
   return { service: name === undefined ? { socket } : { socket, account: jobAccount(name) } };
@@ -193,7 +194,7 @@ async function runAlone(
   { root, log, signal, stack }: Alone,
 ): Promise<number> {
   const stopping = AbortSignal.any([signal, ...stopSignals(options, root, stack, log)]);
-  stack.use(await startScenes({ root, env, log, ...floorFrom(options), ...serviceFrom(options, undefined) }));
+  stack.use(await startScenes({ root, env, log, ...floorFrom(options), ...serviceFrom(options) }));
   log.info({ root }, "keeping scenes, without a controller");
   if (!stopping.aborted) await new Promise((resolve) => stopping.addEventListener("abort", resolve, { once: true }));
   log.info({}, "stopped; the models run on");
@@ -222,8 +223,9 @@ function defaultSlots(cpuCount: number): number {
 
 type Secrets = { readonly key: string | undefined; readonly code: string | undefined };
 
-/** Takes them out of the environment, so that nothing started from here inherits them. */
+/** Takes them out of the environment, so that nothing started from here inherits them, or reads them where they were. */
 function takeSecrets(env: NodeJS.ProcessEnv): Secrets {
+  forbidInspection();
   const secrets = { key: env["HOLDFAST_NODE_KEY"], code: env["HOLDFAST_PAIRING_CODE"] };
   for (const name of [
     "HOLDFAST_NODE_KEY",

@@ -22,6 +22,7 @@ import { codeOf, messageOf } from "../std/errors.ts";
 import { lockHolder } from "../std/lock.ts";
 import { type Environment, rootFrom } from "./settings.ts";
 import { trustController } from "./tls.ts";
+import { checkSandbox } from "./sandbox.ts";
 import { ownSurroundings } from "./surroundings.ts";
 
 const DISK_FAULT_BYTES = 256 * 2 ** 20;
@@ -144,6 +145,7 @@ async function checkNode(root: string): Promise<Check[]> {
   return [
     ok("node", `paired as ${config.name} (${config.nodeId})`),
     agent,
+    ...(pid === undefined ? [] : checkSandbox(root, Number(pid))),
     ...(await checkWayUp(root, config)),
     checkLauncher(),
   ];

@@ -10,10 +10,12 @@ const PIDFD_SEND_SIGNAL = 424;
 const PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
+const PR_SET_DUMPABLE = 4;
 
 const libc = koffi.load(null);
 const syscallOpen = libc.func("long syscall(long number, int pid, unsigned int flags)");
 const syscallSignal = libc.func("long syscall(long number, int fd, int signal, void *info, unsigned int flags)");
+const prctlCall = libc.func("int prctl(int option, unsigned long value, unsigned long a, unsigned long b, unsigned long c)");
 const flockCall = libc.func("int flock(int fd, int operation)");
 const alarmCall = libc.func("unsigned int alarm(unsigned int seconds)");
 
@@ -55,4 +57,10 @@ export function tryLock(fd: number): boolean {
   const errno = koffi.errno();
   if (errno === koffi.os.errno["EWOULDBLOCK"] || errno === koffi.os.errno["EAGAIN"]) return false;
   throw new Failure("system_call_failed", `flock failed with errno ${errno}`);
+}
+
+/** From here on no process of the same account reads this one's memory, environment or descriptors. Children are not affected. */
+export function forbidInspection(): void {
+  if (Number(prctlCall(PR_SET_DUMPABLE, 0, 0, 0, 0)) === 0) return;
+  throw new Failure("system_call_failed", `prctl(PR_SET_DUMPABLE) failed with errno ${koffi.errno()}`);
 }

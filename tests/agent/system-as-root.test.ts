@@ -26,6 +26,7 @@ test("a node under systemd as root installs it", async (t) => {
   await t.test("a job has its input, its folder and its result, whatever modes it leaves", () => using(node));
   await t.test("D40: jobs are the same through a restart and a death of the agent", () => disturbing(node));
   await t.test("a job that hears nothing is ended by its account's shim, all of it", () => stopping(node));
+  await t.test("D42: doctor shows what the unit asks for and what the agent got", () => seeing(node));
   await t.test("D35: what the node made has these modes", () => assert.deepEqual(modesOf(node), MODES));
   await t.test("D31, D34, D36: no secret in an argument, a unit, a log or a file that others read", () =>
     exposing(node, argvs),
@@ -118,6 +119,15 @@ async function stopping(node: Installed): Promise<void> {
   assert.equal(node.system.run(["pgrep", "-u", "holdfast-job"]).code, 1, "nothing of it runs");
 }
 
+async function seeing({ system }: Installed): Promise<void> {
+  const { stdout } = await system.runBeside(["/usr/local/bin/holdfast", "doctor", "--root", ROOT]);
+  assert.match(stdout, /jobs +run as holdfast-job, outside of the agent's sandbox/);
+  assert.match(
+    stdout,
+    /✓ sandbox +NoNewPrivileges: asked yes, got it; SystemCallFilter: asked yes, got it; ProtectSystem: asked strict, got it/,
+  );
+}
+
 const MODES = {
   "/etc/holdfast/agent.env": "600 root:root",
   "/etc/systemd/system/holdfast-agent.service": "644 root:root",
@@ -134,6 +144,7 @@ const MODES = {
   "/var/lib/holdfast/node/launches": "710 holdfast:holdfast-job",
   "/var/lib/holdfast/node/locker": "700 holdfast:holdfast",
   "/var/lib/holdfast/node/node.key": "600 holdfast:holdfast",
+  "/var/lib/holdfast/node/sandbox.json": "600 holdfast:holdfast",
 };
 
 /** Of all that is there but what lies in directories that nobody else may enter. */

@@ -6,6 +6,8 @@ import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { agentUnitOf } from "../../src/bin/agent-unit.ts";
+import type { UnitPart } from "../../src/cli/programs.ts";
 import { controllerUnit } from "../../src/enrol/controller-unit.ts";
 import { createHome } from "../kit/command.ts";
 import { createTree } from "./kit.ts";
@@ -82,20 +84,17 @@ test("systemd finds no fault in the units of a node, in both layouts, and an exp
   }
 });
 
-test("the units of a node name this installation, and keep accounts and rights of a job in root's hands", async (t) => {
-  const home = createHome(t);
-  const print = async (...args: readonly string[]): Promise<string> =>
-    (await home.run(["unit", ...args, ...accounts])).stdout;
+test("the units of a node name this installation, and keep accounts and rights of a job in root's hands", async () => {
+  type Options = Parameters<typeof agentUnitOf>[0];
+  const print = async (part: UnitPart, options: Partial<Options> = {}): Promise<string> => {
+    const usual = { layout: "system", isAlone: false, account: "daemon", jobAccount: "games" } as const;
+    return (await agentUnitOf({ part, ...usual, ...options }, {})).text;
+  };
   const agent = await print("agent");
   const [, node, program] = /^ExecStart=(\S+) (\S+) agent --on-stop leave --job-account games$/m.exec(agent) ?? [];
   assert.match(execFileSync(node ?? "", [program ?? "", "--version"], { encoding: "utf8" }), /^\d+\.\d+\.\d+/);
-  for (const line of [
-    "KillMode=process",
-    "OOMPolicy=continue",
-    "Type=exec",
-    "UMask=0077",
-    "RestartPreventExitStatus=64 77 78 83 84 86 98",
-  ])
+  const kept = ["KillMode=process", "OOMPolicy=continue", "Type=exec", "UMask=0077"];
+  for (const line of [...kept, "RestartPreventExitStatus=64 77 78 83 84 86 98"])
     assert.ok(agent.split("\n").includes(line), line);
   const launch = await print("launch");
   const [, shim] = /^ExecStart=(\S+) --gate games$/m.exec(launch) ?? [];
@@ -103,7 +102,7 @@ test("the units of a node name this installation, and keep accounts and rights o
   for (const line of ["User=daemon", "Group=games", "AmbientCapabilities=CAP_SETUID CAP_KILL", "Delegate=yes"])
     assert.ok(launch.split("\n").includes(line), line);
   // Models only: nothing to become, and no right to.
-  assert.doesNotMatch(await print("launch", "--alone"), /CAP_|games/);
+  assert.doesNotMatch(await print("launch", { isAlone: true }), /CAP_|games/);
   assert.match(await print("launch-socket"), /^SocketUser=daemon\nSocketGroup=daemon\nSocketMode=0600$/m);
-  assert.doesNotMatch(await print("launch", "--layout", "user"), /User=|Group=|CAP_/);
+  assert.doesNotMatch(await print("launch", { layout: "user" }), /User=|Group=|CAP_/);
 });
