@@ -52,7 +52,7 @@ export const errorTable = {
   pairing_code_used: row(409, "never", 76, "A code pairs one machine; make a new one with: holdfast node pair NAME"),
   pairing_code_expired: row(410, "never", 76, "Make a new code with: holdfast node pair NAME"),
   bundle_missing: row(
-    503,
+    404,
     "never",
     124,
     "Run npm run bundle in the controller's checkout; for another kind: -- --arch arm64",

@@ -44,6 +44,8 @@ async function send(world: World, route: Route, credential: string | undefined, 
   };
 }
 
+const somePairing = { publicKey: "a".repeat(43), credentialHash: "a".repeat(43), signature: "a".repeat(86) };
+
 test("every route but the open ones refuses a caller without a credential, with a wrong one and with a revoked one", async (t) => {
   const world = await createWorld(t);
   const { secret, id } = await world.admin.call("tokenCreate", {
@@ -59,11 +61,7 @@ test("every route but the open ones refuses a caller without a credential, with 
       drawSecret("node", systemRandom),
       secret,
     ]) {
-      const { status, body } = await send(world, route, credential, {
-        publicKey: "a".repeat(43),
-        credentialHash: "a".repeat(43),
-        signature: "a".repeat(86),
-      });
+      const { status, body } = await send(world, route, credential, name === "nodePair" ? somePairing : {});
       assert.equal(status, 401, `${name} with ${credential}`);
       assert.ok(body.code === "unauthenticated" || body.code === "pairing_code_unknown", name);
       assert.ok(body.requestId !== undefined);
@@ -82,7 +80,8 @@ test("P5: a node's credential reaches node routes only, a person's token people 
       assert.equal((await send(world, route, node.credential)).status, 403, name);
       if (route.access.scope !== "fleet:read") assert.equal((await send(world, route, reader)).status, 403, name);
     }
-    if (route.access.kind === "node") assert.equal((await send(world, route, world.token)).status, 403, name);
+    if (route.access.kind === "node" || route.access.kind === "enrolling")
+      assert.equal((await send(world, route, world.token)).status, 403, name);
   }
 });
 
@@ -92,7 +91,8 @@ test("a body or query with a field that nobody knows is refused by its place, an
   let checked = 0;
   for (const [name, route] of table) {
     if (route.access.kind === "pairing" || route.access.kind === "public") continue;
-    const credential = route.access.kind === "node" ? node.credential : world.token;
+    const isNodes = route.access.kind === "node" || route.access.kind === "enrolling";
+    const credential = isNodes ? node.credential : world.token;
     const inQuery = { ...route, path: `${route.path}?organisationId=org_${ID}` };
     const query = await send(world, inQuery, credential);
     assert.equal(query.status, 400, `${name}: query`);

@@ -72,7 +72,7 @@ test("models and projects are registered, listed and used by jobs", async (t) =>
   assert.match((await run(["model", "list"])).stdout, /No model yet/);
   assert.match(
     (await run(["model", "add", "qwen", "--memory", "4GiB", "--arch", "x64", "--marker", "q8"])).stdout,
-    /qwen \(4\.0 GiB, x64\)/,
+    /qwen \(4\.0 GiB of memory, x64\)/,
   );
   assert.match((await run(["model", "show", "qwen"])).stdout, /marker +q8/);
   await run(["project", "add", "speech"]);
