@@ -39,6 +39,16 @@ export const pairingProgress = exact({
 });
 export type PairingProgress = Static<typeof pairingProgress>;
 
+/** Told to the node itself. */
+export const nodeSelf = exact({
+  id: id("node"),
+  name,
+  online: Type.Boolean(),
+  version: nullable(Type.String()),
+  /** When the agent that speaks for it said hello. */
+  sessionAt: nullable(time),
+});
+
 /** Told to people: everything but the code, which is shown once. */
 export const pairing = exact({
   id: id("pair"),

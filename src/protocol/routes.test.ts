@@ -63,6 +63,7 @@ const peopleRoutes = [
 
 test("node routes and people routes are disjoint, and these are all of them", () => {
   assert.deepEqual(pathsOf("node"), [
+    "GET /v1/node/self",
     "POST /v1/node/certificate",
     "POST /v1/node/claims",
     "POST /v1/node/credential",

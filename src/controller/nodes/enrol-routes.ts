@@ -47,6 +47,7 @@ type Names =
   | "pairingReport"
   | "nodePair"
   | "nodeLeave"
+  | "nodeSelf"
   | "nodeCertificate";
 
 export function enrolRoutes(context: Context): Handlers<Names> {
@@ -78,6 +79,12 @@ export function enrolRoutes(context: Context): Handlers<Names> {
     pairingReport: (call) => takeReport(context, call),
     nodePair: (call) => pair(context, call),
     nodeLeave: ({ caller }) => leave(context, caller),
+    nodeSelf: async ({ caller }) => {
+      const node = await db.tenant(caller, (tx) => findNode(tx, context.config.heartbeatMs, caller.nodeId));
+      if (node === undefined) notFound("the node is gone");
+      const { id, name, online, facts, session } = node;
+      return { id, name, online, version: facts?.version ?? null, sessionAt: session?.startedAt ?? null };
+    },
     nodeCertificate: async ({ caller }) => {
       if (enrolment === undefined)
         throw new Failure("conflict", "this controller has no authority of its own, so it gives no certificates");

@@ -90,7 +90,11 @@ uninstall() {
     trap cleanup EXIT
     take_lock
   fi
-  if [ "$manager" != none ]; then control disable --now --quiet holdfast-agent holdfast-launch.socket >/dev/null 2>&1 || control stop holdfast-agent >/dev/null 2>&1 || true; fi
+  for service in holdfast-agent.service holdfast-launch.socket; do
+    [ "$manager" != none ] || break
+    # Where its file is gone already, what runs of it is stopped all the same.
+    control disable --now --quiet "$service" >/dev/null 2>&1 || control stop "$service" >/dev/null 2>&1 || true
+  done
   if [ -f "$root/node/agent.json" ] && [ -x "$runtime" ]; then
     # The agent is stopped before the controller is told: it would say hello again.
     (exec_program enrol --leave --root "$root") >"$prefix/.leave" 2>&1 || warn 'the controller could not be told:'

@@ -295,7 +295,7 @@ install_unit() {
 }
 
 start() {
-  is_running=no
+  is_running=no is_restarted=no session_before=''
   if [ "$manager" = none ] || [ "$is_foreground" = yes ] || [ "$is_started" = no ]; then return 0; fi
   make_directory "$unit_directory" "$parents"
   install_unit agent "$unit" --root "$root"
@@ -311,7 +311,8 @@ $undo"
   if [ "$is_changed" = no ] && control --quiet is-active holdfast-agent; then
     note 'the agent runs already'
   else
-    is_changed=yes
+    is_changed=yes is_restarted=yes
+    if see; then session_before=$(field sessionAt "$staging/self"); fi
     control restart holdfast-agent || die "failed at start: $(why_down)"
   fi
   is_running=yes
@@ -330,20 +331,25 @@ prove() {
   while [ "$tries" -lt "$PROVE_TRIES" ]; do
     tries=$((tries + 1))
     if is_seen; then return 0; fi
-    if control --quiet is-failed holdfast-agent; then die "failed at start: $(why_down)"; fi
+    restarts=$(control show holdfast-agent -p NRestarts | sed 's/[^0-9]//g')
+    if [ "${restarts:-0}" -ge 3 ] || control --quiet is-failed holdfast-agent; then die "failed at start: $(why_down)"; fi
     sleep 1
   done
   die "the controller does not see this node online with version $VERSION after $PROVE_TRIES s: $(why_down)"
 }
 
-# By the code of this pairing; a machine that was paired before asks with its own credential whether it is taken.
+# How the controller sees this node, by its own credential: online, with this version, by the agent that was started now.
 is_seen() {
-  if [ "$is_code_used" = no ]; then
-    control --quiet is-active holdfast-agent || return 1
-    note 'the agent runs, and the controller takes its credential'
-    return 0
-  fi
-  request /v1/node/pairing "$staging/progress" -H 'content-type: application/json' --data '{}'
-  [ "$status" = 200 ] && [ "$(field online "$staging/progress")" = true ] && [ "$(field version "$staging/progress")" = "$VERSION" ] || return 1
+  see || return 1
+  [ "$(field online "$staging/self")" = true ] && [ "$(field version "$staging/self")" = "$VERSION" ] || return 1
+  [ "$is_restarted" = no ] || [ "$(field sessionAt "$staging/self")" != "$session_before" ] || return 1
   note "the controller sees it online, version $VERSION"
+}
+
+see() {
+  code_kept=$code
+  code=''
+  request /v1/node/self "$staging/self"
+  code=$code_kept
+  [ "$status" = 200 ]
 }

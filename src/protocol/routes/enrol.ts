@@ -6,6 +6,7 @@ import { exact, id, name, page } from "../common-schema.ts";
 import {
   architectureQuery,
   nodeCertificate,
+  nodeSelf,
   pairing,
   pairingCode,
   pairingProgress,
@@ -100,6 +101,14 @@ export const enrolRoutes = {
     body: exact({ report: Type.Optional(phaseReport) }),
     reply: pairingProgress,
     errors: ["pairing_code_unknown"],
+  }),
+  nodeSelf: defineRoute({
+    method: "GET",
+    path: "/v1/node/self",
+    summary: "How the controller sees this node: whether it is online, with which version, since when",
+    access: heartbeat,
+    reply: nodeSelf,
+    errors: [],
   }),
   nodeLeave: defineRoute({
     method: "POST",
