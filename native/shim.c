@@ -307,8 +307,10 @@ __attribute__((used, noreturn)) void shim_main(u64 *stack) {
   if (stack[0] != 2 && (!is_told || stack[0] != 3)) leave(BAD_USAGE);
   clean_start();
   if (is_told) told_on = 0;
+  /* Read before anything can fail: an end with something unread would take the status away from who waits for it. */
+  const char *directory = is_told ? read_directory() : arguments[1];
   if (stack[0] == 3 && find_account(arguments[2]) < 0) leave(BAD_ACCOUNT);
-  if (S1(SYS_chdir, is_told ? read_directory() : arguments[1]) < 0) leave(BAD_DIRECTORY);
+  if (S1(SYS_chdir, directory) < 0) leave(BAD_DIRECTORY);
   launch.directory = open_file(".", O_RDONLY | O_DIRECTORY);
   if (launch.directory < 0) leave(BAD_DIRECTORY);
   if (read_params(&launch.params) < 0) leave(BAD_PARAMS);
