@@ -35,7 +35,8 @@ function recordingClient(sent: Sent[], answers: (() => Response)[]): ReturnType<
   });
 }
 
-const reply = () => Response.json({ nodeId: "node_1", name: "spark", organisationName: "Home" }, { status: 201 });
+const reply = () =>
+  Response.json({ nodeId: "node_1", name: "spark", organisationName: "Home", certificate: null }, { status: 201 });
 
 test("a lost answer is repeated with the same key, the same hash and the same code", async (context) => {
   const root = temporaryRoot(context);
