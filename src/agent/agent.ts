@@ -17,7 +17,7 @@ import { Attempt, type AttemptContext } from "./attempt.ts";
 import type { ToldEvidence } from "./boundary-report.ts";
 import { endingOfAdopted, interrupted } from "./ending.ts";
 import { writeStopReason } from "./launch-notes.ts";
-import { findLaunches, type Held, isRunning } from "./found.ts";
+import { findLaunches, type Held, isRunning, keyOf } from "./found.ts";
 import type { Link } from "./link.ts";
 
 export type OnStop = "release" | "finish" | "leave";
@@ -322,6 +322,7 @@ class Agent {
   /** One claim at a time; a number that got no answer is asked again, so that its leases are not lost. */
   async #claimLoop(session: HelloReply): Promise<void> {
     const { boundary, clock, link, slots, afterClaim } = this.#options;
+    const how = { signal: this.#stopping, timeoutMs: CLAIM_TIMEOUT_MS, isLongPoll: true };
     for (let number = 1; !this.#stopping.aborted; ) {
       const changed = this.#changed.signal;
       const max = Math.min(CLAIM_MAX, slots - this.#attempts.size);
@@ -331,15 +332,7 @@ class Agent {
         continue;
       }
       const body = { sessionId: session.sessionId, number, max, waitMs: CLAIM_WAIT_MS };
-      const reply = await link.call(
-        "nodeClaim",
-        { body },
-        {
-          signal: this.#stopping,
-          timeoutMs: CLAIM_TIMEOUT_MS,
-          isLongPoll: true,
-        },
-      );
+      const reply = await link.call("nodeClaim", { body }, how);
       number++;
       this.#noteDrain(reply.drain);
       if (reply.jobs.length > 0) afterClaim?.(reply.jobs);
@@ -400,8 +393,4 @@ class Agent {
     if (!refused.aborted) return onStop;
     return ["unauthenticated", "node_retired"].includes(codeOf(refused.reason)) ? "release" : "leave";
   }
-}
-
-function keyOf(lease: LeaseRef): string {
-  return `${lease.jobId}/${lease.epoch}`;
 }

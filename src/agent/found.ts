@@ -37,3 +37,8 @@ function leaseOf(adopted: Adopted): LeaseRef | undefined {
   const purpose = adopted.spec?.purpose;
   return purpose?.kind === "attempt" ? { jobId: purpose.jobId, epoch: purpose.epoch } : undefined;
 }
+
+/** One attempt, in a map. */
+export function keyOf(lease: LeaseRef): string {
+  return `${lease.jobId}/${lease.epoch}`;
+}

@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import { codeOf, Failure } from "../std/errors.ts";
-import type { JobAccount } from "./launch-service.ts";
+import type { JobAccount } from "./launch-socket.ts";
 import type { Account } from "./spec.ts";
 
 /** The account of this process, as the system knows it; a container may have a uid without a name. */

@@ -9,8 +9,8 @@ import { codeOf, Failure } from "../std/errors.ts";
 import { fileFailure } from "../std/files.ts";
 import { type Exit, parseExit } from "./exit.ts";
 import { parseIdentity, type ShimIdentity } from "./identity.ts";
-import type { JobAccount } from "./launch-service.ts";
-import { type Helper, letPass, makeShared, openToGroup } from "./share.ts";
+import type { JobAccount } from "./launch-socket.ts";
+import { type Helper, letPass, makeShared } from "./share.ts";
 import { encodeSpec, type LaunchSpec, parseSpec } from "./spec.ts";
 
 const REMOVED_PREFIX = ".removed-";
@@ -138,7 +138,7 @@ export async function readIdentity(directory: string): Promise<ShimIdentity | un
 /** Makes the folder of all launches and finishes removals that a crash interrupted. Idempotent. */
 export async function openLaunches(root: string, helper?: Helper): Promise<void> {
   const launches = launchesIn(root);
-  const account = helper?.service.account;
+  const account = helper?.account;
   try {
     await fs.mkdir(launches, { recursive: true, mode: 0o700 });
     if (account !== undefined) for (const directory of [root, launches]) await letPass(directory, account);
@@ -186,8 +186,8 @@ async function removeTree(directory: string, helper: Helper | undefined): Promis
   } catch (error) {
     if (codeOf(error) !== "EACCES" && codeOf(error) !== "EPERM") throw error;
     const { work, sharedResult } = pathsIn(directory);
-    if (helper?.service.account === undefined) await openFolders(directory);
-    else await openToGroup(helper, [path.dirname(sharedResult), work]);
+    if (helper === undefined) await openFolders(directory);
+    else await helper.open([path.dirname(sharedResult), work]);
     await fs.rm(directory, { recursive: true, force: true });
   }
 }

@@ -11,11 +11,12 @@ import { type Adopted, adoptLaunch, cgroupOf, type Launch, type UnclearLaunch } 
 import { cgroupDirectory, createCgroup, removeCgroup } from "./cgroup.ts";
 import type { Ending } from "./exit.ts";
 import type { ShimIdentity } from "./identity.ts";
-import { type LaunchService, reachShim, whyNoService } from "./launch-service.ts";
+import { type LaunchService, reachShim, whyNoService } from "./launch-socket.ts";
 import * as files from "./launch-files.ts";
 import { DEFAULT_CEILINGS, type Limits, narrowLimits } from "./limits.ts";
 import { launchIdOf, type Purpose } from "./purpose.ts";
-import { giveGroup, openToGroup } from "./share.ts";
+import { openToGroup } from "./errand.ts";
+import { giveGroup, type Helper } from "./share.ts";
 import { checkShim, type Shim, spawnShim } from "./shim.ts";
 import {
   type Account,
@@ -36,7 +37,7 @@ import { lookUntil, waitEnding, withinLimit } from "./watch.ts";
 export { currentAccount, jobAccount } from "./account.ts";
 export { type Adopted, type Launch, type Unclear, type UnclearLaunch } from "./adopt.ts";
 export { describeEnding, type Ending, type ExecStage, type Exit, signalName } from "./exit.ts";
-export { type LaunchService } from "./launch-service.ts";
+export { type LaunchService } from "./launch-socket.ts";
 export { type LaunchPaths, pathsIn } from "./launch-files.ts";
 export { type BreachedLimit, describeBreach, type Limits } from "./limits.ts";
 export { launchIdOf, type Purpose } from "./purpose.ts";
@@ -97,10 +98,10 @@ export class Launcher {
   /** Creates <root>/launches where it is missing. Throws shim_unusable, disk_full, directory_unwritable, launch_failed. */
   static async open(options: LauncherOptions): Promise<Launcher> {
     assert(path.isAbsolute(options.root), "the launch root is an absolute path");
-    const { root, shimPath, service, clock } = options;
+    const { root, shimPath, service } = options;
     checkShim(shimPath);
     if (service !== undefined && !existsSync(service.socket)) throw whyNoService(service);
-    await files.openLaunches(root, service === undefined ? undefined : { service, clock });
+    await files.openLaunches(root, helperOf(options));
     return new Launcher(options);
   }
 
@@ -201,9 +202,7 @@ export class Launcher {
   async findResult(directory: string): Promise<string> {
     const { result, sharedResult } = files.pathsIn(directory);
     if (!existsSync(sharedResult)) return result;
-    const { service, clock } = this.#options;
-    if (service !== undefined && !(await files.isReadable(sharedResult)))
-      await openToGroup({ service, clock }, [sharedResult]);
+    if (!(await files.isReadable(sharedResult))) await helperOf(this.#options)?.open([sharedResult]);
     return sharedResult;
   }
 
@@ -268,10 +267,14 @@ export class Launcher {
     if (adopted.kind === "alive" || !isEmpty) return { kind: "refused", reason: "alive" };
     // Before the directory, which alone knows its path.
     if (adopted.spec !== undefined) dropCgroup(adopted.spec);
-    const { service, clock } = this.#options;
-    await files.removeDirectory(this.directoryOf(launchId), service === undefined ? undefined : { service, clock });
+    await files.removeDirectory(this.directoryOf(launchId), helperOf(this.#options));
     return { kind: "removed" };
   }
+}
+
+function helperOf({ service, clock }: LauncherOptions): Helper | undefined {
+  if (service?.account === undefined) return undefined;
+  return { account: service.account, open: (places) => openToGroup({ service, clock }, places) };
 }
 
 /** Only an empty one goes; another stays and is tried again when the launch is removed. */

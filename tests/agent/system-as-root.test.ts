@@ -51,7 +51,7 @@ async function run(node: Installed, command: readonly string[], body: object = {
 }
 
 async function stealing(node: Installed): Promise<void> {
-  const thief = "/opt/holdfast/tests/agent/thief-job.ts";
+  const thief = "/opt/holdfast/tests/agent/thief-main.ts";
   const said = await run(node, [runtime, thief, String(node.mainPid()), ROOT, "/run/holdfast/launch"]);
   const idOf = (flag: string): number => Number(node.system.ok("id", flag, "holdfast-job"));
   assert.deepEqual(JSON.parse(said), { uid: idOf("-u"), groups: [idOf("-g")], reached: [] });
