@@ -175,6 +175,18 @@ export function lightFiles(t: Ending): Files {
   return { agent: path.join(directory, "agent.tar.gz"), runtime: compile(path.join(directory, "node"), body) };
 }
 
+/** The same agent with one file more, or another one in its place. */
+export function agentWith(t: Ending, agent: string, file: string, content: string): string {
+  const directory = scratch(t);
+  const target = path.join(directory, "holdfast", file);
+  fs.mkdirSync(path.dirname(target), { recursive: true });
+  fs.writeFileSync(target, content);
+  // Of two with one name the later one is unpacked last.
+  const pack = 'gzip -dc "$1" >agent.tar && tar -rf agent.tar "holdfast/$2" && gzip -1 agent.tar';
+  execFileSync("sh", ["-c", pack, "sh", agent, file], { cwd: directory });
+  return path.join(directory, "agent.tar.gz");
+}
+
 /** A program with this body of main(argc, argv); flags: of the compiler. */
 export function compile(file: string, body: string, flags: readonly string[] = []): string {
   const source = `#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) { (void)argc; (void)argv; ${body} }\n`;

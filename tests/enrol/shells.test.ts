@@ -3,7 +3,6 @@
 // each of those machines afterwards: run again, edited, damaged, updated, uninstalled.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { after, test } from "node:test";
@@ -11,7 +10,7 @@ import type { PairingCode } from "../../src/protocol/enrol-schema.ts";
 import type { Ending } from "../kit/cleanup.ts";
 import { createHome, type Home } from "./home.ts";
 import { hostilePath, whereIs } from "./hostile-path.ts";
-import { createFleet, lightFiles, scratch } from "./kit.ts";
+import { agentWith, createFleet, lightFiles, scratch } from "./kit.ts";
 
 const file = { after };
 const fleet = await createFleet(file);
@@ -108,7 +107,7 @@ test("D8, D18: run again it changes nothing; what was edited by hand survives; w
 
   for (const file of ["bootstrap.sh", "agent.sha256", "agent/src/bin/holdfast.ts"])
     fs.writeFileSync(path.join(home.prefix, file), "damaged");
-  const newer = await fleet.beside(t, { agent: newerAgent(t), version: "9.9.9" });
+  const newer = await fleet.beside(t, { agent: agentWith(t, fleet.files.agent, "NEWER", ""), version: "9.9.9" });
   const mended = await home.run(await newer.pair("unused"), { withCode: false });
   assert.match(mended.stdout, /agent 9\.9\.9 in [\s\S]*paired already, as anna[\s\S]*Done\./, mended.all);
   assert.doesNotMatch(mended.stdout, /runtime in/);
@@ -225,14 +224,4 @@ function filesOf(directory: string): readonly string[] {
     .readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => path.join(entry.parentPath, entry.name));
-}
-
-/** The same agent with one file more. */
-function newerAgent(t: Ending): string {
-  const directory = scratch(t);
-  fs.mkdirSync(path.join(directory, "holdfast"));
-  fs.writeFileSync(path.join(directory, "holdfast/NEWER"), "");
-  const pack = 'gzip -dc "$1" > agent.tar && tar -rf agent.tar holdfast/NEWER && gzip -1 agent.tar';
-  execFileSync("sh", ["-c", pack, "sh", fleet.files.agent], { cwd: directory });
-  return path.join(directory, "agent.tar.gz");
 }

@@ -21,6 +21,8 @@ JOB_ACCOUNT=holdfast-job
 # Accounts that this script made carry it, and only those are ever removed.
 MADE_BY='made by the Holdfast bootstrap'
 PROVE_TRIES=60
+# An agent that ended this often will not stay.
+STARTS_MAX=5
 
 usage() {
   cat <<'TEXT'

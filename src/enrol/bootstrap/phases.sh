@@ -295,7 +295,7 @@ install_unit() {
 }
 
 start() {
-  is_running=no is_restarted=no session_before=''
+  is_running=no is_restarted=no session_before='' last_end=''
   if [ "$manager" = none ] || [ "$is_foreground" = yes ] || [ "$is_started" = no ]; then return 0; fi
   make_directory "$unit_directory" "$parents"
   install_unit agent "$unit" --root "$root"
@@ -318,8 +318,9 @@ $undo"
   is_running=yes
 }
 
+# The exit code of the agent, and what systemd says.
 why_down() {
-  down=$(control show holdfast-agent -p Result -p ExecMainStatus 2>/dev/null | tr '\n' ' ')
+  down=${last_end:-$(control show holdfast-agent -p Result -p ExecMainStatus 2>/dev/null | tr '\n' ' ')}
   say "$(printf '%s' "$down" | sed -n 's/.*ExecMainStatus=\([0-9]*\).*/\1/p') (${down% }); see: journalctl$(for_user) -u holdfast-agent"
 }
 
@@ -331,8 +332,11 @@ prove() {
   while [ "$tries" -lt "$PROVE_TRIES" ]; do
     tries=$((tries + 1))
     if is_seen; then return 0; fi
-    restarts=$(control show holdfast-agent -p NRestarts | sed 's/[^0-9]//g')
-    if [ "${restarts:-0}" -ge 3 ] || control --quiet is-failed holdfast-agent; then die "failed at start: $(why_down)"; fi
+    state=$(control show holdfast-agent -p NRestarts -p ExecMainStatus -p Result | tr '\n' ' ')
+    # Between two starts it is told how the last one ended.
+    case $state in *ExecMainStatus=0*) ;; *) last_end=$state ;; esac
+    restarts=$(printf '%s' "$state" | sed -n 's/.*NRestarts=\([0-9]*\).*/\1/p')
+    if [ "${restarts:-0}" -ge "$STARTS_MAX" ] || control --quiet is-failed holdfast-agent; then die "failed at start: $(why_down)"; fi
     sleep 1
   done
   die "the controller does not see this node online with version $VERSION after $PROVE_TRIES s: $(why_down)"
