@@ -139,6 +139,17 @@ test("D11, D12: a runtime that cannot run here is named before anything is chang
   }
 });
 
+test("a file that was changed on the way, or in the controller's directory, is not unpacked and not run", async (t) => {
+  for (const kind of ["agent", "runtime"] as const) {
+    await using ending = new AsyncDisposableStack();
+    const files = lightFiles(endingOf(ending));
+    const beside = await fleet.beside(endingOf(ending), files);
+    const pairing = await beside.pair("changed");
+    fs.appendFileSync(files[kind], "\n");
+    await refuses(t, pairing, new RegExp(`${kind}: what was fetched is not what this script names`));
+  }
+});
+
 test("D17: without a tool for SHA-256 nothing is fetched, and every tool that is missing is named", async (t) => {
   const pairing = await fleet.pair("anna");
   const directory = scratch(t);
