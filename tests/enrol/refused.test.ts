@@ -285,7 +285,7 @@ for (const [what, tools] of Object.entries(faults)) {
 test("two of them at once: the second one says so and leaves the first one alone", async (t) => {
   const home = createHome(t);
   const gate = path.join(home.directory, "gate");
-  const waiting = `case "$*" in */v1/node/agent*) echo >${gate}.here; until [ -e ${gate} ]; do :; done; exit 7;; esac; exec /usr/bin/curl "$@"`;
+  const waiting = `case "$*" in */v1/node/agent*) echo >${gate}.here; until [ -e ${gate} ]; do sleep 0.05; done; exit 7;; esac; exec /usr/bin/curl "$@"`;
   const first = home.run(await fleet.pair("first"), { env: withTools(t, { curl: waiting }) });
   await until("the first one fetches", () => fs.existsSync(`${gate}.here`));
   const second = await home.run(await fleet.pair("second"));
