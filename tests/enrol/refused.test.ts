@@ -41,7 +41,8 @@ function withTools(t: Ending, extra: Readonly<Record<string, string>>): Readonly
   return { PATH: `${directory}:/usr/sbin:/usr/bin:/sbin:/bin` };
 }
 
-test("the whole script passes shellcheck", () => {
+test("the whole script passes shellcheck and is plain ASCII: some shells read nothing else in every locale", () => {
+  assert.doesNotMatch(script, /[^\x20-\x7e\n]/);
   const { status, stdout } = spawnSync("shellcheck", ["-"], { input: script, encoding: "utf8" });
   assert.equal(status, 0, stdout);
 });

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Enrols this machine as a node of a Holdfast controller, with or without root. It holds no secret and is the same for everybody.
 # Everything is in functions and main is called last: a download that was cut off does nothing. What fails is undone.
-# POSIX sh and POSIX tools only, and curl, tar, gzip and one of sha256sum, shasum, openssl.
+# POSIX sh in ASCII and POSIX tools only, and curl, tar, gzip and one of sha256sum, shasum, openssl.
 # shellcheck disable=SC2034,SC2154
 set -eu
 umask 077

@@ -284,7 +284,7 @@ $undo"
   esac
 }
 
-# install_unit PART FILE [OPTION…]
+# install_unit PART FILE [OPTION ...]
 install_unit() {
   unit_part=$1 unit_file=$2
   shift 2
