@@ -13,6 +13,7 @@ import { systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { systemRandom } from "../../src/std/random.ts";
 import { cleanupOf } from "../kit/cleanup.ts";
+import { until } from "../kit/until.ts";
 
 test("half-open connections are found by the next call, and a long poll on them is asked anew at once", async (t) => {
   const stack = cleanupOf(t);
@@ -49,7 +50,7 @@ test("half-open connections are found by the next call, and a long poll on them 
   // Without the other call it would wait for longer than any test.
   const poll = link.call("health", {}, { signal, timeoutMs: 3_600_000, isLongPoll: true });
   const beat = link.call("health", {}, { signal });
-  await new Promise<void>((resolve) => proxy.once("connection", () => resolve()));
+  await until("both are in the hole", () => all.size >= 2);
   isHole = false;
   assert.deepEqual([(await beat).status, (await poll).status], ["ok", "ok"]);
 });
