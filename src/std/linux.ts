@@ -15,7 +15,9 @@ const PR_SET_DUMPABLE = 4;
 const libc = koffi.load(null);
 const syscallOpen = libc.func("long syscall(long number, int pid, unsigned int flags)");
 const syscallSignal = libc.func("long syscall(long number, int fd, int signal, void *info, unsigned int flags)");
-const prctlCall = libc.func("int prctl(int option, unsigned long value, unsigned long a, unsigned long b, unsigned long c)");
+const prctlCall = libc.func(
+  "int prctl(int option, unsigned long value, unsigned long a, unsigned long b, unsigned long c)",
+);
 const flockCall = libc.func("int flock(int fd, int operation)");
 const alarmCall = libc.func("unsigned int alarm(unsigned int seconds)");
 
