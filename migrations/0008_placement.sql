@@ -2,11 +2,10 @@
 -- Placement by memory pools: whose turn a job has, what a lease takes of which pool, who keeps room for a job that was passed
 -- over, and when a node last asked for work.
 
--- A lane is of one project, so that a claim can take turns between projects. Jobs that wait now stay in the lane they are in.
+-- A lane is of one project, so that a claim can take turns between projects; its key is of both. Jobs that wait now stay in the
+-- lane they are in.
 alter table app.lane add column project_id text collate "C";
 alter table app.lane add constraint lane_project foreign key (organisation_id, project_id) references app.project;
-alter table app.lane drop constraint lane_organisation_id_key_key;
-alter table app.lane add constraint lane_profile unique nulls not distinct (organisation_id, key, project_id);
 
 -- When it would have come, had it priority 0: a step of priority is a minute, so a job that waits rises one step a minute.
 alter table app.job add column turn timestamptz not null default now();

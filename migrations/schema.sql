@@ -216,8 +216,8 @@ create table app.lane (
 -- row-level security: forced
 --   constraint lane_key_check CHECK ((length(key) = 32))
 --   constraint lane_organisation_id_fkey FOREIGN KEY (organisation_id) REFERENCES app.organisation(id)
+--   constraint lane_organisation_id_key_key UNIQUE (organisation_id, key)
 --   constraint lane_pkey PRIMARY KEY (organisation_id, id)
---   constraint lane_profile UNIQUE NULLS NOT DISTINCT (organisation_id, key, project_id)
 --   constraint lane_project FOREIGN KEY (organisation_id, project_id) REFERENCES app.project(organisation_id, id)
 --   policy service permissive for all to holdfast_service using (app.is_service()) with check (app.is_service())
 --   policy tenant permissive for all to holdfast_tenant using ((organisation_id = app.current_organisation())) with check ((organisation_id = app.current_organisation()))

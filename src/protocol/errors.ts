@@ -38,7 +38,7 @@ export const errorTable = {
     409,
     "never",
     76,
-    "Choose another name, or retire the node that has it; pairing does not replace a node.",
+    "Choose another name, retire the node that has it, or take it over with: holdfast node pair NAME --take-over",
   ),
   node_retired: row(403, "never", 77, "The node was retired; pair the machine again: holdfast node pair NAME"),
   clock_off: row(0, "never", 125, "Set the clock, or turn NTP on: timedatectl set-ntp true"),

@@ -23,6 +23,8 @@ const LEFT: Readonly<Record<string, string>> = {
   ".config/holdfast": "d700",
   ".config/holdfast/agent.env": "-600",
   ".local": "d700",
+  ".local/bin": "d700",
+  ".local/bin/holdfast": "-755",
   ".local/share": "d700",
   ".local/share/holdfast": "d755",
   ".local/share/holdfast-agent": "d755",

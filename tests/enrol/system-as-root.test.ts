@@ -61,6 +61,7 @@ const OWNERS: Readonly<Record<string, string>> = {
   "/opt/holdfast/agent.sha256": "root:root 644",
   "/opt/holdfast/bootstrap.sh": "root:root 755",
   "/opt/holdfast/runtime/node": "root:root 755",
+  "/usr/local/bin/holdfast": "root:root 755",
   "/etc/holdfast": "root:root 755",
   "/etc/holdfast/agent.env": "root:root 600",
   "/var/lib/holdfast": "holdfast:holdfast 755",

@@ -164,16 +164,18 @@ async function internLane(
   lane: { organisationId: OrganisationId; id: LaneId; requirement: Requirements; projectId: ProjectId | null },
 ): Promise<LaneId> {
   const text = canonicalJson(lane.requirement);
-  const key = createHash("sha256").update(text).digest();
-  const find = "select id from app.lane where key = $1 and project_id is not distinct from $2";
-  const found = await tx.maybeOne<{ id: LaneId }>(find, [key, lane.projectId]);
+  // Without a project it is what it was before lanes had one: controllers of then and now share those.
+  const whose = lane.projectId === null ? "" : `\n${lane.projectId}`;
+  const key = createHash("sha256").update(text + whose).digest();
+  const find = "select id from app.lane where key = $1";
+  const found = await tx.maybeOne<{ id: LaneId }>(find, [key]);
   if (found !== undefined) return found.id;
   await tx.query(
     `insert into app.lane (organisation_id, id, key, requirement, project_id) values ($1, $2, $3, $4, $5)
-     on conflict (organisation_id, key, project_id) do nothing`,
+     on conflict (organisation_id, key) do nothing`,
     [lane.organisationId, lane.id, key, text, lane.projectId],
   );
-  return (await tx.one<{ id: LaneId }>(find, [key, lane.projectId])).id;
+  return (await tx.one<{ id: LaneId }>(find, [key])).id;
 }
 
 export type NewJob = {

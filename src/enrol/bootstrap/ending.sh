@@ -80,7 +80,7 @@ ask_code() {
 
 # Each step also where the one before it found nothing: what is damaged or half gone goes, too.
 uninstall() {
-  say "To be removed: $prefix, $unit$(if [ "$is_purge" = yes ]; then printf ', %s/node, %s/agent.env' "$root" "$settings"; fi)"
+  say "To be removed: $prefix, $command, $unit$(if [ "$is_purge" = yes ]; then printf ', %s/node, %s/agent.env' "$root" "$settings"; fi)"
   if [ "$is_dry" = yes ]; then
     say 'Nothing was changed.'
     return 0
@@ -108,6 +108,7 @@ uninstall() {
     rmdir "$settings" 2>/dev/null || true
     if [ -d "$root" ]; then rmdir "$root" 2>/dev/null || note "$root holds more than a node's data and stays"; fi
   fi
+  if is_our_command; then rm -f "$command"; fi
   rm -rf "$prefix/agent" "$prefix/agent.sha256" "$prefix/runtime" "$prefix/bootstrap.sh" "$prefix"/.new.* "$prefix"/.pid.* "$prefix/.leave" "$prefix/.lock"
   lock=''
   if [ -d "$prefix" ]; then rmdir "$prefix" 2>/dev/null || note "$prefix holds more than Holdfast and stays"; fi

@@ -116,6 +116,7 @@ layout() {
   if [ "$uid" -eq 0 ]; then
     kind=system
     prefix=/opt/holdfast
+    command=/usr/local/bin/holdfast
     root=/var/lib/holdfast
     settings=/etc/holdfast
     unit_directory=/etc/systemd/system
@@ -127,6 +128,7 @@ layout() {
     data=${XDG_DATA_HOME:-$home/.local/share}
     config=${XDG_CONFIG_HOME:-$home/.config}
     prefix=$data/holdfast-agent
+    command=$home/.local/bin/holdfast
     root=$data/holdfast
     settings=$config/holdfast
     unit_directory=$config/systemd/user

@@ -27,6 +27,7 @@ plan() {
   note "program   $prefix"
   note "data      $root"
   note "settings  $settings/agent.env"
+  note "command   $command"
   case $manager in
     none) note 'service   none: no systemd here; the agent runs in a terminal' ;;
     *) note "service   $unit" ;;
@@ -208,6 +209,7 @@ install_all() {
     note "runtime in $runtime"
   fi
   put "$staging/bootstrap.sh" "$prefix/bootstrap.sh" 755
+  install_command
   make_directory "$root" 755
   make_directory "$root/node" 700
   own_data
@@ -218,6 +220,19 @@ install_all() {
   write_settings
   label "$prefix" "$root" "$settings"
 }
+
+# For whoever looks after this machine: holdfast node doctor, holdfast devices status. Another command of this name stays.
+install_command() {
+  if [ -e "$command" ] && ! is_our_command; then
+    note "$command is another program: run $runtime $program instead"
+    return 0
+  fi
+  make_directory "${command%/*}" "$parents"
+  printf '#!/bin/sh\n# %s\nexec "%s" "%s" "$@"\n' "$MADE_BY" "$runtime" "$program" >"$staging/holdfast.command"
+  put "$staging/holdfast.command" "$command" 755
+}
+
+is_our_command() { grep -q "$MADE_BY" "$command" 2>/dev/null; }
 
 # Where SELinux is, files get the label of their place.
 label() { if have restorecon; then restorecon -R "$@" >/dev/null 2>&1 || true; fi; }
