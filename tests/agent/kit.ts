@@ -14,6 +14,7 @@ import { readProcessStat } from "../../src/std/process.ts";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { until } from "../kit/until.ts";
 import type { World } from "../kit/world.ts";
+import { compileCache } from "../kit/compile-cache.ts";
 
 const main = fileURLToPath(new URL("agent-main.ts", import.meta.url));
 
@@ -50,7 +51,7 @@ export function createMachine(t: TestContext): Machine {
       const command: AgentCommand = { root, stopGraceMs: 300, ...options };
       const child = spawn(process.execPath, [main, JSON.stringify(command)], {
         stdio: ["pipe", "ignore", "pipe"],
-        env: { PATH: process.env["PATH"] ?? "", ...env },
+        env: { PATH: process.env["PATH"] ?? "", ...compileCache, ...env },
       });
       let text = "";
       child.stderr.setEncoding("utf8").on("data", (piece: string) => {

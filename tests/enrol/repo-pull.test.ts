@@ -11,6 +11,7 @@ import type { Pulled } from "../../src/enrol/repo-pull.ts";
 import { Failure } from "../../src/std/errors.ts";
 import { createHome, type Home } from "../kit/command.ts";
 import { createGitServer, type GitServer } from "./git-server.ts";
+import { compileCache } from "../kit/compile-cache.ts";
 
 const scenes = (name: string): string => `version: 1
 models:
@@ -36,7 +37,7 @@ async function prepared(t: TestContext): Promise<Puller> {
   const server = await createGitServer(t);
   const target = path.join(home.root, "scenes.yaml");
   const trap = path.join(home.directory, "trapped");
-  const env = { PATH: process.env["PATH"] ?? "", HOME: home.directory, HOLDFAST_ROOT: home.root };
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home.directory, HOLDFAST_ROOT: home.root, ...compileCache };
   const { port, user, repository: repo } = server;
   const made = await repoKey({ host: "127.0.0.1", port, user, repo, fingerprint: server.fingerprint() }, env);
   server.allow(made.publicKey, "read");

@@ -10,6 +10,7 @@ import { repoKey, repoVerify } from "../../src/bin/repo.ts";
 import { Failure } from "../../src/std/errors.ts";
 import { createHome, type Home } from "../kit/command.ts";
 import { createGitServer, type GitServer } from "./git-server.ts";
+import { compileCache } from "../kit/compile-cache.ts";
 
 type Node = {
   readonly home: Home;
@@ -27,7 +28,7 @@ async function prepared(t: TestContext): Promise<Node> {
     home,
     server,
     directory: path.join(home.root, "node", "repo"),
-    env: { PATH: process.env["PATH"] ?? "", HOME: home.directory, HOLDFAST_ROOT: home.root },
+    env: { PATH: process.env["PATH"] ?? "", HOME: home.directory, HOLDFAST_ROOT: home.root, ...compileCache },
     named: { host: "127.0.0.1", port, user, repo: repository },
   };
 }
@@ -154,7 +155,7 @@ test("another host key, another repository, a server that is away, programs that
 
 test("what could become an option, a command or another line of a configuration is refused, each with its option", async (t) => {
   const home = createHome(t);
-  const env = { PATH: process.env["PATH"] ?? "", HOLDFAST_ROOT: home.root };
+  const env = { PATH: process.env["PATH"] ?? "", HOLDFAST_ROOT: home.root, ...compileCache };
   const odd = { host: "-oProxyCommand=x", user: "a\nProxyCommand x", repo: "--upload-pack=x", port: 70_000 };
   await assert.rejects(repoKey(odd, env), (error) => {
     assert.ok(error instanceof Failure && error.code === "usage");

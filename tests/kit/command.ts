@@ -8,6 +8,7 @@ import path from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { cleanupOf } from "./cleanup.ts";
+import { compileCache } from "./compile-cache.ts";
 
 const program = fileURLToPath(new URL("../../src/bin/holdfast.js", import.meta.url));
 
@@ -48,6 +49,7 @@ export function createHome(t: TestContext): Home {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"] ?? "",
+        ...compileCache,
         HOME: directory,
         HOLDFAST_ROOT: root,
         HOLDFAST_CONTEXT_FILE: path.join(directory, "contexts.json"),

@@ -15,6 +15,7 @@ import type { ModelStatus, SceneStatus } from "../../src/scenes/operations.ts";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { freePort, type StubModelOptions, type StubStats } from "../kit/stub-model.ts";
 import type { SceneMachine } from "./kit.ts";
+import { compileCache } from "../kit/compile-cache.ts";
 
 const program = fileURLToPath(new URL("../../src/bin/holdfast.ts", import.meta.url));
 
@@ -26,7 +27,7 @@ export type Command = {
 
 /** A command that is not waited for; it is ended with the test. */
 export function startCommand(t: TestContext, { root }: SceneMachine, ...args: readonly string[]): Command {
-  const env = { PATH: process.env["PATH"] ?? "", HOME: root, HOLDFAST_ROOT: root, NO_COLOR: "1" };
+  const env = { PATH: process.env["PATH"] ?? "", HOME: root, HOLDFAST_ROOT: root, NO_COLOR: "1", ...compileCache };
   const child = spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])

@@ -12,6 +12,7 @@ import { cleanupOf } from "../kit/cleanup.ts";
 import { until } from "../kit/until.ts";
 import { freePorts, isRunning, pidOf, startCommand } from "./cases-kit.ts";
 import { createSceneMachine, type SceneMachine, stub } from "./kit.ts";
+import { compileCache } from "../kit/compile-cache.ts";
 
 const main = fileURLToPath(new URL("memory-main.ts", import.meta.url));
 const MIB = 1024 * 1024;
@@ -43,7 +44,7 @@ async function prepared(t: TestContext): Promise<Memory> {
     cgroupOf: path.join(directory, "self"),
   };
   const child = spawn(process.execPath, [main, JSON.stringify({ root: machine.root, files, recoveryMs: 1500 })], {
-    env: { PATH: process.env["PATH"] ?? "", HOME: machine.root },
+    env: { PATH: process.env["PATH"] ?? "", HOME: machine.root, ...compileCache },
     stdio: ["ignore", "ignore", "pipe"],
   });
   let said = "";

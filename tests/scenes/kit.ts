@@ -15,6 +15,7 @@ import { askAgent } from "../../src/scenes/socket.ts";
 import { cleanupOf, type Ending } from "../kit/cleanup.ts";
 import { freePort, stubModel, type StubModelOptions } from "../kit/stub-model.ts";
 import { until } from "../kit/until.ts";
+import { compileCache } from "../kit/compile-cache.ts";
 
 const program = fileURLToPath(new URL("../../src/bin/holdfast.ts", import.meta.url));
 const agentMain = fileURLToPath(new URL("agent-main.ts", import.meta.url));
@@ -77,7 +78,7 @@ export async function createSceneMachine(t: Ending): Promise<SceneMachine> {
   const port = await freePort();
   const gateway = `127.0.0.1:${port}`;
   const agents: Agent[] = [];
-  const env = { PATH: process.env["PATH"] ?? "", HOME: root, HOLDFAST_ROOT: root, NO_COLOR: "1" };
+  const env = { PATH: process.env["PATH"] ?? "", HOME: root, HOLDFAST_ROOT: root, NO_COLOR: "1", ...compileCache };
   const run = async (...args: readonly string[]): Promise<Ran> => {
     const child = spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
     const [stdout, stderr, code] = await Promise.all([textOf(child.stdout), textOf(child.stderr), endOf(child)]);
