@@ -10,6 +10,7 @@ import { connectionsTo } from "../../src/db/cluster.ts";
 import type { ConnectionOptions } from "../../src/db/pool.ts";
 import { cleanupOf } from "../kit/cleanup.ts";
 import { createHome } from "../kit/command.ts";
+import { migrations } from "../kit/database.ts";
 import { backUp, restore, serve, stop } from "../kit/embedded-home.ts";
 import { until } from "../kit/until.ts";
 
@@ -53,11 +54,14 @@ const moments: readonly Moment[] = [
   },
 ];
 
+/** Once the schema is whole: a migration, too, would wait for the lock. */
 async function lockLanes(owner: ConnectionOptions): Promise<pg.Client | undefined> {
   const client = new pg.Client(owner);
   client.on("error", () => {});
   try {
     await client.connect();
+    const { rowCount } = await client.query("select from app.migration where number = $1", [migrations.at(-1)?.number]);
+    if (rowCount !== 1) throw new Error("not yet");
     await client.query("begin; lock table app.lane in access share mode");
     return client;
   } catch {

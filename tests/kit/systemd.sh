@@ -22,6 +22,8 @@ exec unshare --pid --fork --kill-child --mount --uts --ipc --cgroup --propagatio
   root=$1/root
   mount -t tmpfs tmpfs "$root/run" -o mode=755
   mount -t tmpfs tmpfs "$root/tmp" -o mode=1777
+  # A checkout below /tmp stays where it is.
+  case $2 in /tmp/*) mkdir -p "$root$2" && mount --bind "$2" "$root$2" ;; esac
   mount -t proc proc "$root/proc"
   mount -t sysfs sysfs "$root/sys"
   mount -t tmpfs tmpfs "$root/dev" -o mode=755
@@ -52,4 +54,4 @@ exec unshare --pid --fork --kill-child --mount --uts --ipc --cgroup --propagatio
   umount -l /.machine
   mount --make-rshared /
   exec env -i container=holdfast PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb /lib/systemd/systemd --system --unit=basic.target
-' sh "$at"
+' sh "$at" "$checkout"

@@ -11,6 +11,7 @@ import { plainEnrolment } from "../kit/enrolment.ts";
 import { newNodeKey } from "../kit/node-double.ts";
 import { keepOnline, machineWith } from "./enrol-machine.ts";
 import { createWebWorld } from "./kit.ts";
+import { until } from "../kit/until.ts";
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const dialog = (page: Page) => page.getByRole("dialog");
@@ -95,7 +96,7 @@ test("a machine is added: the code and the command, each phase as it is reported
   assert.equal(await excess(page), 0, "no wider than a phone");
   await page.getByRole("link", { name: "Open its page" }).click();
   await page.locator("h1").getByText(LONG).waitFor();
-  assert.ok(!(await page.content()).includes(code));
+  await until("the code is gone with its dialog", async () => !(await page.content()).includes(code));
 });
 
 test("a name that is taken is taken over after a question: the new machine is the node, the one before it is refused", async (t) => {
