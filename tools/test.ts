@@ -15,7 +15,8 @@ import { startServer } from "./test-runner/server.ts";
 import type { FileResult } from "./test-runner/tally.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const FILES_AT_ONCE = Math.max(2, os.availableParallelism());
+/** One more than processors: most files wait for a while, for a lease, a heartbeat or a page. */
+const FILES_AT_ONCE = os.availableParallelism() + 1;
 const INTERRUPTED = 130;
 
 const paint = process.stdout.isTTY ? coloured : plain;

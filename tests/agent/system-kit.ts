@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import type { TestContext } from "node:test";
 import type { Node } from "../../src/protocol/node-schema.ts";
 import { bootSystemd, type System } from "../kit/systemd.ts";
@@ -14,7 +15,9 @@ import { createWorld, type World } from "../kit/world.ts";
 export const UNIT = "holdfast-agent.service";
 export const ROOT = "/var/lib/holdfast";
 /** The runtime as it is seen in the system. */
-export const runtime = fs.realpathSync(process.execPath);
+const checkout = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+/** As it is reached there: the checkout is in /opt/holdfast, and may be below a /tmp here that services have none of. */
+export const runtime = fs.realpathSync(process.execPath).replace(fs.realpathSync(checkout), "/opt/holdfast");
 const PROGRAM = "/opt/holdfast/src/bin/holdfast.js";
 const SLOW = { withinMs: 60_000 };
 
