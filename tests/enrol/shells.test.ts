@@ -89,7 +89,7 @@ for (const [shell, umask] of Object.entries(shells)) {
     assert.deepEqual(modes, Object.fromEntries(paired));
     const gone = await home.command(`umask ${umask}; ${by} ${home.prefix}/bootstrap.sh --uninstall --yes --purge <&-`);
     assert.equal(gone.code, 0, gone.all);
-    assert.deepEqual([...home.look().keys()].toSorted(), [".config", ".local", ".local/share"]);
+    assert.deepEqual([...home.look().keys()].toSorted(), [".config", ".local", ".local/bin", ".local/share"]);
   });
 }
 
@@ -131,7 +131,10 @@ test("D18, D19: with the pairing damaged, too, it says so; a code that takes the
   const mended = await home.run(await fleet.pair("berta", { takeOver: true }));
   assert.match(mended.stdout, /agent 0\S* in [\s\S]*runtime in [\s\S]*paired as berta/, mended.all);
   assertLeft(home);
-  for (const file of filesOf(home.directory)) if (!isOfTree(file)) fs.writeFileSync(file, "damaged");
+  // A command in bin/ that does not say any more that it is ours would be taken for somebody else's.
+  const isCommand = (file: string): boolean => file.endsWith(".local/bin/holdfast");
+  for (const file of filesOf(home.directory))
+    if (!isOfTree(file) && !isCommand(file)) fs.writeFileSync(file, "damaged");
   const script = path.join(home.directory, "b.sh");
   fs.writeFileSync(script, await (await fetch(`${fleet.url}/v1/bootstrap.sh`)).text());
   const gone = await home.command(`sh ${script} --uninstall --yes --purge`);
@@ -166,6 +169,7 @@ test("D16, D26: a retired node is told so; uninstalled twice: what is ours goes,
     ".config",
     ".config/mine",
     ".local",
+    ".local/bin",
     ".local/share",
     ".local/share/holdfast",
     ".local/share/holdfast/scenes.yaml",
