@@ -74,7 +74,7 @@ async function onlineByHeartbeat({ world, say }: Shown): Promise<readonly [DemoN
 
 async function claimedOnce({ world, say }: Shown): Promise<void> {
   const jobs = await Promise.all(
-    Array.from({ length: 40 }, () => world.admin.call("jobSubmit", { body: { command: ["true"] } })),
+    Array.from({ length: 40 }, () => world.admin.call("jobSubmit", { body: { command: ["sleep", "0.2"] } })),
   );
   let claims = 0;
   const nodes = new Set<string | null>();

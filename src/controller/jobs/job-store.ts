@@ -166,7 +166,9 @@ async function internLane(
   const text = canonicalJson(lane.requirement);
   // Without a project it is what it was before lanes had one: controllers of then and now share those.
   const whose = lane.projectId === null ? "" : `\n${lane.projectId}`;
-  const key = createHash("sha256").update(text + whose).digest();
+  const key = createHash("sha256")
+    .update(text + whose)
+    .digest();
   const find = "select id from app.lane where key = $1";
   const found = await tx.maybeOne<{ id: LaneId }>(find, [key]);
   if (found !== undefined) return found.id;
