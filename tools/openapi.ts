@@ -41,13 +41,19 @@ function parametersOf(route: Route): JsonObject[] {
       required: false,
       schema: { type: "string", maxLength: 255 },
     });
-  if (route.access.kind === "pairing")
-    headers.push({ name: PAIRING_CODE_HEADER, in: "header", required: true, schema: { type: "string" } });
+  const { kind } = route.access;
+  if (kind === "pairing" || kind === "enrolling")
+    headers.push({
+      name: PAIRING_CODE_HEADER,
+      in: "header",
+      required: kind === "pairing",
+      schema: { type: "string" },
+    });
   return [...of("path", route.params), ...of("query", route.query), ...headers];
 }
 
 function responsesOf(route: Route): JsonObject {
-  const media = route.stream === true ? "text/event-stream" : "application/json";
+  const media = route.stream === true ? "text/event-stream" : (route.text ?? "application/json");
   const success = { description: "Success", content: { [media]: { schema: route.reply } } };
   const responses: JsonObject = { [String(route.status ?? 200)]: success };
   if (route.idempotent === true || route.access.kind === "pairing")
@@ -62,6 +68,13 @@ function responsesOf(route: Route): JsonObject {
   return responses;
 }
 
+/** Any one of these; an empty one is nothing at all: a pairing code in its header does as well as a node's credential. */
+function securityOf({ kind }: Route["access"]): JsonObject[] {
+  if (kind === "people") return [{ token: [] }];
+  if (kind === "node") return [{ nodeCredential: [] }];
+  return kind === "enrolling" ? [{ nodeCredential: [] }, {}] : [];
+}
+
 function operationOf(name: string, route: Route): JsonObject {
   const { access } = route;
   const parameters = parametersOf(route);
@@ -69,7 +82,7 @@ function operationOf(name: string, route: Route): JsonObject {
     operationId: name,
     summary: route.summary,
     description: access.kind === "people" || access.kind === "node" ? `Needs the scope ${access.scope}.` : undefined,
-    security: access.kind === "people" ? [{ token: [] }] : access.kind === "node" ? [{ nodeCredential: [] }] : [],
+    security: securityOf(access),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(route.body === undefined
       ? {}

@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import type { RepoKeyShown } from "../cli/programs.ts";
+import type { RepoKeyOptions, RepoKeyShown } from "../cli/programs.ts";
 import { nodeDirectory } from "../enrol/node-key.ts";
 import {
   accessText,
@@ -27,18 +27,6 @@ import { Failure, type Fault, messageOf } from "../std/errors.ts";
 import { makeDirectory } from "../std/files.ts";
 import { systemRandom } from "../std/random.ts";
 import { type Environment, rootFrom } from "./settings.ts";
-
-export type RepoKeyOptions = {
-  readonly root?: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly user?: string;
-  readonly repo?: string;
-  /** Of the server's host key: SHA256:… */
-  readonly fingerprint?: string;
-  /** A new key, for this repository. */
-  readonly replace?: boolean;
-};
 
 const DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin";
 

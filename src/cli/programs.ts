@@ -164,6 +164,17 @@ export type ProtectionRun = {
 
 type CheckWish = { readonly accounts?: readonly string[]; readonly denied?: readonly string[] };
 
+export type RepoKeyOptions = RootOption & {
+  readonly host?: string;
+  readonly port?: number;
+  readonly user?: string;
+  readonly repo?: string;
+  /** Of the server's host key: SHA256:… */
+  readonly fingerprint?: string;
+  /** A new key, for this repository. */
+  readonly replace?: boolean;
+};
+
 export type Programs = {
   /** Asks the agent of this root, or acts when none runs. */
   readonly scene: (
@@ -181,16 +192,7 @@ export type Programs = {
     options: RootOption & { readonly model: string; readonly bytes: number },
   ) => Promise<{ readonly stdout: Buffer; readonly stderr: Buffer }>;
   /** The key is made at the first call; printed is its public half. */
-  readonly repoKey: (
-    options: RootOption & {
-      readonly host?: string;
-      readonly port?: number;
-      readonly user?: string;
-      readonly repo?: string;
-      readonly fingerprint?: string;
-      readonly replace?: boolean;
-    },
-  ) => Promise<RepoKeyShown>;
+  readonly repoKey: (options: RepoKeyOptions) => Promise<RepoKeyShown>;
   readonly repoVerify: (options: RootOption) => Promise<RepoVerified>;
   readonly scenePull: (
     options: RootOption & { readonly ref: string; readonly file: string; readonly replace?: boolean },

@@ -5,22 +5,13 @@
 import type { Command } from "commander";
 import { Failure } from "../std/errors.ts";
 import { example, printing, type Tree } from "./command.ts";
-import type { RepoKeyShown } from "./programs.ts";
+import type { RepoKeyOptions, RepoKeyShown } from "./programs.ts";
 import { visible } from "./table.ts";
 import { printJson, type Terminal } from "./terminal.ts";
 
 const ROOT = ["--root <directory>", "the root whose node is meant (default: HOLDFAST_ROOT)"] as const;
 
-type KeyOptions = {
-  readonly json?: boolean;
-  readonly root?: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly user?: string;
-  readonly repo?: string;
-  readonly fingerprint?: string;
-  readonly replace?: boolean;
-};
+type KeyOptions = RepoKeyOptions & { readonly json?: boolean };
 
 /** Below the commands node and scene, which are there. */
 export function addRepoCommands(program: Command, tree: Tree): void {

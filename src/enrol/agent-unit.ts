@@ -22,7 +22,7 @@ export type AgentUnit = {
 };
 
 /** What a restart does not mend: configuration, a refused credential, another agent on this root, no way to start a job. */
-export const AGENT_STAYS_DOWN = [64, 77, 78, 83, 84, 86, 98];
+export const AGENT_STAYS_DOWN = [64, 77, 78, 83, 84, 86, 98, 126];
 
 /** What holds for both, because it needs no namespace: the system calls of a runtime, and none that changes the machine. */
 const WITHOUT_NAMESPACES = `NoNewPrivileges=yes

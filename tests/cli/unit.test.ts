@@ -94,7 +94,7 @@ test("the units of a node name this installation, and keep accounts and rights o
   const [, node, program] = /^ExecStart=(\S+) (\S+) agent --on-stop leave --job-account games$/m.exec(agent) ?? [];
   assert.match(execFileSync(node ?? "", [program ?? "", "--version"], { encoding: "utf8" }), /^\d+\.\d+\.\d+/);
   const kept = ["KillMode=process", "OOMPolicy=continue", "Type=exec", "UMask=0077"];
-  for (const line of [...kept, "RestartPreventExitStatus=64 77 78 83 84 86 98"])
+  for (const line of [...kept, "RestartPreventExitStatus=64 77 78 83 84 86 98 126"])
     assert.ok(agent.split("\n").includes(line), line);
   const launch = await print("launch");
   const [, shim] = /^ExecStart=(\S+) --gate games$/m.exec(launch) ?? [];
